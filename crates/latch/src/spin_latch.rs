@@ -48,6 +48,7 @@ impl<M: Machine> SpinLatch<M> {
 
     /// Acquires the latch.
     #[inline]
+    #[track_caller]
     pub fn lock(&self) -> SpinLatchGuard<'_, M> {
         if !self.try_take() {
             self.take_slow();
@@ -66,6 +67,7 @@ impl<M: Machine> SpinLatch<M> {
     }
 
     #[cold]
+    #[track_caller]
     fn take_slow(&self) {
         M::label(core::ptr::from_ref(self).cast(), self.class.name);
         self.class.begin_wait();

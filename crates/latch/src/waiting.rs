@@ -40,6 +40,7 @@ pub(crate) fn deadline<M: Machine>(timeout: Duration) -> Option<u64> {
 
 impl Waiting {
     /// Begins a wait for the latch at `address`. Reads the class's spin policy, once for the whole wait.
+    #[track_caller]
     pub(crate) fn begin<M: Machine>(class: &'static LatchClass, mode: Wait, address: *const ()) -> Self {
         M::label(address, class.name);
         class.begin_wait();
@@ -54,6 +55,7 @@ impl Waiting {
     }
 
     /// As [`begin`](Self::begin), for a wait that its caller gives up `timeout` from now.
+    #[track_caller]
     pub(crate) fn begin_within<M: Machine>(
         class: &'static LatchClass,
         mode: Wait,
@@ -71,6 +73,7 @@ impl Waiting {
 
     /// As [`begin`](Self::begin), or [`begin_within`](Self::begin_within) if there is a limit.
     #[cfg(feature = "std")]
+    #[track_caller]
     pub(crate) fn begin_for<M: Machine>(
         class: &'static LatchClass,
         mode: Wait,

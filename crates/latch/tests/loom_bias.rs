@@ -8,12 +8,13 @@
 //!
 //! `cargo test -p clearway-latch --features loom --test loom_bias --release`
 
+use std::sync::Arc;
+
 use clearway_latch::{
     AdaptiveLatch, AdaptiveOptions, BiasPolicy, LatchClass, LwLockFairnessVariant, LwLockOptions,
     LwLockVariant, ReadBiasedLatch, ReadBiasedOptions, ReaderWriterLatch, SpinPolicy, WriterVariant,
 };
 use clearway_machine::{DataCell, Loom, Machine, WaitEvent};
-use loom::sync::Arc;
 use loom::thread;
 
 /// No worker polls, so every wait is a sleep, where wake-ups can be lost.

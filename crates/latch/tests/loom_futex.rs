@@ -19,6 +19,7 @@ mod explore;
 #[path = "support/sleeps.rs"]
 mod sleeps;
 
+use std::sync::Arc;
 use std::sync::atomic::Ordering::Relaxed;
 
 use clearway_latch::{
@@ -27,7 +28,6 @@ use clearway_latch::{
 };
 use clearway_machine::{AtomicWord, DataCell, Loom, Machine, Semaphore, WaitEvent};
 use explore::explore;
-use loom::sync::Arc;
 use loom::thread;
 use sleeps::Sleeps;
 

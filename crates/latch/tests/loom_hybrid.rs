@@ -6,11 +6,11 @@
 //! `cargo test -p clearway-latch --features loom --test loom_hybrid --release`; with
 //! `CLEARWAY_LOOM=exhaustive` before it the cases that take minutes have one preemption more.
 
+use std::sync::Arc;
 use std::sync::atomic::Ordering::Relaxed;
 
 use clearway_latch::{ClassOf, HybridCell, HybridLatch, LatchClass, SpinPolicy};
 use clearway_machine::{AtomicWord, DataCell, Loom, Machine, WaitEvent};
-use loom::sync::Arc;
 use loom::thread;
 
 #[derive(Debug)]

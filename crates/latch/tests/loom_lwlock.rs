@@ -9,6 +9,7 @@
 #[path = "support/explore.rs"]
 mod explore;
 
+use std::sync::Arc;
 use std::sync::atomic::Ordering::Relaxed;
 
 use clearway_latch::{
@@ -16,7 +17,6 @@ use clearway_latch::{
 };
 use clearway_machine::{AtomicWord, DataCell, Loom, Machine, WaitEvent};
 use explore::explore;
-use loom::sync::Arc;
 use loom::thread;
 
 static CLASS: LatchClass = LatchClass::new("loom", WaitEvent::UserLatch, 0);

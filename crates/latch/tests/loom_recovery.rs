@@ -9,12 +9,13 @@
 #[path = "support/explore.rs"]
 mod explore;
 
+use std::sync::Arc;
+
 use clearway_latch::{LatchClass, LatchMode, LwLock, LwLockFairnessVariant, LwLockOptions, RecoveredWaiter};
 use clearway_machine::{
     AtomicWord, DataCell, DeathInWait, Loom, Machine, Switch, WaitEvent, WaitQueue, WorkerId,
 };
 use explore::explore;
-use loom::sync::Arc;
 use loom::thread;
 
 static CLASS: LatchClass = LatchClass::new("loom", WaitEvent::UserLatch, 0);

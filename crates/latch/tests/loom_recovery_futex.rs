@@ -12,10 +12,11 @@ mod explore;
 #[path = "support/sleeps.rs"]
 mod sleeps;
 
+use std::sync::Arc;
+
 use clearway_latch::{LastSleep, SrwMutex, SsuxLock};
 use clearway_machine::{DataCell, DeathInWait, Half, Loom, Machine};
 use explore::explore;
-use loom::sync::Arc;
 use loom::thread;
 use sleeps::Sleeps;
 

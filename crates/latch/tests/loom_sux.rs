@@ -6,11 +6,11 @@
 #[path = "support/sleeps.rs"]
 mod sleeps;
 
+use std::sync::Arc;
 use std::sync::atomic::Ordering::Relaxed;
 
 use clearway_latch::SuxLock;
 use clearway_machine::{AtomicWord, DataCell, Loom, Machine};
-use loom::sync::Arc;
 use loom::thread;
 use sleeps::Sleeps;
 

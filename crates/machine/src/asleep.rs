@@ -2,7 +2,8 @@
 //!
 //! A checker says that threads are blocked, and not where: all that it sees is a park inside this crate. So each futex wait
 //! notes its caller's line, and after a panic of a deadlock a report has a line for each sleeper: the latch by its file, the
-//! step by its line, the word by the text there and by a letter, which two sleepers on one word share.
+//! step by its line, the word by the text there and by a letter, which two sleepers on one word share. A second line says which
+//! latch of the program the sleeper has last begun to wait for: by its class's name, and by the line that wanted it.
 //!
 //! All threads of an execution are coroutines of one thread of the operating system. So the notes are that thread's, and
 //! tests that run side by side do not see each other's.
@@ -30,6 +31,16 @@ struct Asleep {
     address: usize,
     expected: u32,
     at: &'static Location<'static>,
+    wanted: Option<Wanted>,
+}
+
+/// A wait for a latch that a worker has begun.
+#[derive(Debug, Clone, Copy)]
+pub(crate) struct Wanted {
+    /// The latch, by the name of its class.
+    pub(crate) name: &'static str,
+    /// The line that asked for it.
+    pub(crate) at: &'static Location<'static>,
 }
 
 /// The note of a wait, for as long as it lasts.
@@ -39,8 +50,15 @@ pub(crate) struct Note {
 }
 
 impl Note {
-    /// Notes that `thread` is about to sleep on the word at `address`, which holds `expected`.
-    pub(crate) fn of(thread: String, address: usize, expected: u32, at: &'static Location<'static>) -> Self {
+    /// Notes that `thread` is about to sleep on the word at `address`, which holds `expected`, and the latch that it has last
+    /// wanted.
+    pub(crate) fn of(
+        thread: String,
+        address: usize,
+        expected: u32,
+        at: &'static Location<'static>,
+        wanted: Option<Wanted>,
+    ) -> Self {
         watch_panics();
         ASLEEP.with_borrow_mut(|all| {
             all.push(Asleep {
@@ -48,6 +66,7 @@ impl Note {
                 address,
                 expected,
                 at,
+                wanted,
             });
         });
         Self { address, thread }
@@ -145,6 +164,14 @@ fn report() {
             asleep.expected,
             line_of(asleep.at).unwrap_or_default()
         );
+        if let Some(wanted) = asleep.wanted {
+            report += &format!(
+                "\n    the latch it last waited for: {}, wanted at {}: {}",
+                wanted.name,
+                wanted.at,
+                line_of(wanted.at).unwrap_or_default()
+            );
+        }
     }
     stderr_line(format_args!("{report}"));
 }

@@ -44,6 +44,21 @@ macro_rules! futex_table {
         }
 
         $checker::thread_local! {
+            /// The wait for a latch that the thread has last begun.
+            static WANTED: core::cell::Cell<Option<$crate::asleep::Wanted>> = core::cell::Cell::new(None);
+        }
+
+        /// The calling thread begins to wait for the latch of this name at the caller's line.
+        #[track_caller]
+        fn note_wanted(name: &'static str) {
+            // The frames of a failed execution are no threads of the checker any more.
+            if !std::thread::panicking() {
+                let at = core::panic::Location::caller();
+                WANTED.with(|wanted| wanted.set(Some($crate::asleep::Wanted { name, at })));
+            }
+        }
+
+        $checker::thread_local! {
             /// The end of the thread in its next futex wait, if a test has asked for it.
             static DYING: core::cell::Cell<Option<$crate::DeathInWait>> = core::cell::Cell::new(None);
         }
@@ -134,7 +149,9 @@ macro_rules! futex_table {
             let thread = $checker::thread::current();
             let named = thread.name().map(str::to_owned);
             let named = named.unwrap_or_else(|| format!("{:?}", thread.id()));
-            let _note = $crate::asleep::Note::of(named, address, expected, core::panic::Location::caller());
+            let wanted = WANTED.with(|wanted| wanted.get());
+            let at = core::panic::Location::caller();
+            let _note = $crate::asleep::Note::of(named, address, expected, at, wanted);
             while !woken.load(Ordering::Relaxed) {
                 $checker::thread::park();
             }

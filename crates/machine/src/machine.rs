@@ -103,8 +103,10 @@ pub unsafe trait Machine: Copy + Default + core::fmt::Debug + Send + Sync + 'sta
     /// time.
     fn charge(work: Work);
 
-    /// Names the memory at `address` for reports of contended cache lines. Costs nothing natively.
+    /// Names the memory at `address` for reports of contended cache lines, and for a checker what its caller is about to wait for.
+    /// Costs nothing natively.
     #[inline(always)]
+    #[track_caller]
     fn label(address: *const (), name: &'static str) {
         let _ = (address, name);
     }

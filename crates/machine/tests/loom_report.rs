@@ -27,11 +27,17 @@ impl Forgetful {
         }
     }
 
+    #[track_caller]
     fn acquire(&self) -> Holder<'_> {
+        Loom::label(std::ptr::from_ref(self).cast(), "Forgetful");
+        self.wait();
+        Holder(self)
+    }
+
+    fn wait(&self) {
         while self.taken.compare_exchange(0, 1, Acquire, Acquire).is_err() {
             Loom::futex_wait(&self.taken, 1, None);
         }
-        Holder(self)
     }
 }
 
@@ -98,6 +104,13 @@ fn a_deadlock_names_the_line_of_a_sleeper() {
         line.ends_with(", on word A, which held 1: Loom::futex_wait(&self.taken, 1, None);"),
         "{line}"
     );
+    let line = report.lines().nth(1).unwrap();
+    let wanted = "    the latch it last waited for: Forgetful, wanted at ";
+    assert!(
+        line.starts_with(wanted) && line.contains("tests/loom_report.rs:"),
+        "{line}"
+    );
+    assert!(line.contains(".acquire())"), "{line}");
 }
 
 #[test]

@@ -2,8 +2,9 @@
 //!
 //! `cargo test -p clearway-machine --features loom --test loom_semaphore --release`
 
+use std::sync::Arc;
+
 use clearway_machine::{DataCell, Loom, Machine, Semaphore};
-use loom::sync::Arc;
 
 type Cell = <Loom as Machine>::Data<u64>;
 

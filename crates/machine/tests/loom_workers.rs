@@ -5,7 +5,7 @@
 //! The mutations that this has caught are in `crates/machine/mutations/workers.toml`.
 
 use clearway_machine::{AtomicWord, DataCell, GrowingTable, Loom, Machine, WorkerId, Workers};
-use loom::sync::Arc;
+use std::sync::Arc;
 use std::sync::atomic::Ordering::Relaxed;
 
 fn explore(case: impl Fn() + Send + Sync + 'static) {

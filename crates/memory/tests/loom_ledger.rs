@@ -5,11 +5,11 @@
 //! Alice and Bob each want 60 of the 100 bytes that there are; Carol wants 30. What was promised can be allocated, however
 //! they interleave. The mutations that this has caught are in `crates/memory/mutations/ledger.toml`.
 
+use std::sync::Arc;
 use std::sync::atomic::Ordering::Relaxed;
 
 use clearway_machine::{AtomicWord, Loom, Machine};
 use clearway_memory::Ledger;
-use loom::sync::Arc;
 use loom::thread;
 
 struct Process {

@@ -10,11 +10,11 @@
 mod registry;
 
 use std::cell::Cell;
+use std::sync::Arc;
 use std::sync::atomic::Ordering::{Acquire, Relaxed, Release};
 
 use clearway_latch::{ClassOf, FetchAddBts, LatchClass, SpinPolicy, SrwCondvar, SrwMutex};
 use clearway_machine::{AtomicWord, Loom, Machine, WaitEvent};
-use loom::sync::Arc;
 use loom::thread;
 use registry::{Entry, Registry};
 

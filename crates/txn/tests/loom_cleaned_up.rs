@@ -8,11 +8,11 @@
 
 mod support;
 
+use std::sync::Arc;
 use std::sync::atomic::Ordering::Relaxed;
 
 use clearway_machine::{AtomicWord, Loom, Machine};
 use clearway_txn::{CleanedUp, KnownXids, KnownXidsOptions, ProcArray, ProcArrayOptions, Snapshot, Xid};
-use loom::sync::Arc;
 use loom::thread;
 use support::explore;
 use support::known_xids::begun;

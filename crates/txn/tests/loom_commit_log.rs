@@ -5,13 +5,13 @@
 mod support;
 
 use std::io;
+use std::sync::Arc;
 use std::sync::atomic::Ordering::{Acquire, Relaxed, Release};
 
 use clearway_machine::{AtomicWord, Loom, Machine};
 use clearway_txn::{
     COMMIT_LOG_PAGE_SIZE, CommitLog, CommitLogOptions, Status, StatusDevice, XIDS_PER_PAGE, Xid,
 };
-use loom::sync::Arc;
 use loom::thread;
 use support::{FIRST, explore};
 

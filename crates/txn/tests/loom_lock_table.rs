@@ -5,6 +5,7 @@
 
 mod support;
 
+use std::sync::Arc;
 use std::sync::atomic::Ordering::{Acquire, Relaxed, Release};
 use std::time::Duration;
 
@@ -14,7 +15,6 @@ use clearway_txn::{
     LockError, LockManager, LockMode, LockTag, LockWait, ProcArray, ProcArrayOptions, ProcClearVariant,
     ProcId, RelationLocksVariant, Xid,
 };
-use loom::sync::Arc;
 use loom::thread;
 use support::{ALICE, BOB, CAROL, array, explore};
 
@@ -22,7 +22,7 @@ use support::{ALICE, BOB, CAROL, array, explore};
 fn explore_each(
     preemptions: usize,
     deadlock_timeout: Duration,
-    case: impl Fn(std::sync::Arc<ProcArray<Loom>>, Arc<LockManager<Loom>>) + Clone + Send + Sync + 'static,
+    case: impl Fn(Arc<ProcArray<Loom>>, Arc<LockManager<Loom>>) + Clone + Send + Sync + 'static,
 ) {
     for &relation_locks in RelationLocksVariant::ALL {
         for &clear in ProcClearVariant::ALL {
@@ -33,9 +33,9 @@ fn explore_each(
             };
             let case = case.clone();
             explore(preemptions, move || {
-                let array = std::sync::Arc::new(array::<Loom>(options, 2));
+                let array = Arc::new(array::<Loom>(options, 2));
                 let locks = LockManager::new(
-                    std::sync::Arc::clone(&array),
+                    Arc::clone(&array),
                     LwLockVariant::SingleCas,
                     relation_locks,
                     deadlock_timeout,
@@ -54,7 +54,7 @@ fn loom_a_transaction_wait_is_woken() {
     explore_each(3, Duration::MAX, |array, locks| {
         let a = array.assign_xid(ALICE);
         let waiting = {
-            let (locks, array) = (Arc::clone(&locks), std::sync::Arc::clone(&array));
+            let (locks, array) = (Arc::clone(&locks), Arc::clone(&array));
             thread::spawn(move || {
                 locks.wait_for_transaction(BOB, a, LockWait::FOREVER).unwrap();
                 assert!(!array.is_running(a));
@@ -92,12 +92,12 @@ fn loom_a_take_back_wakes() {
 /// Three sessions, with one choice of the switches: more would take too long.
 fn explore_three(
     preemptions: usize,
-    case: impl Fn(std::sync::Arc<ProcArray<Loom>>, Arc<LockManager<Loom>>) + Send + Sync + 'static,
+    case: impl Fn(Arc<ProcArray<Loom>>, Arc<LockManager<Loom>>) + Send + Sync + 'static,
 ) {
     explore(preemptions, move || {
-        let array = std::sync::Arc::new(array::<Loom>(LwLockVariant::SingleCas, 3));
+        let array = Arc::new(array::<Loom>(LwLockVariant::SingleCas, 3));
         let locks = LockManager::new(
-            std::sync::Arc::clone(&array),
+            Arc::clone(&array),
             LwLockVariant::SingleCas,
             RelationLocksVariant::Table,
             Duration::MAX,
@@ -144,7 +144,7 @@ fn loom_a_session_in_no_cycle_is_no_victim() {
         let [a, b, c] = [ALICE, BOB, CAROL].map(|proc| array.assign_xid(proc));
         locks.set_deadlock_timeout(CAROL, Duration::ZERO);
         let bob = {
-            let (locks, array) = (Arc::clone(&locks), std::sync::Arc::clone(&array));
+            let (locks, array) = (Arc::clone(&locks), Arc::clone(&array));
             thread::spawn(move || {
                 locks.end_transaction(BOB, b);
                 let second = array.assign_xid(BOB);
@@ -257,7 +257,7 @@ fn loom_a_wake_up_in_vain_ends_no_wait() {
         assert!(locks.try_acquire(ALICE, tag, LockMode::Exclusive));
         let waiting = {
             let (locks, written) = (Arc::clone(&locks), Arc::clone(&written));
-            let array = std::sync::Arc::clone(&array);
+            let array = Arc::clone(&array);
             thread::spawn(move || {
                 Loom::end_waits_early(2);
                 locks

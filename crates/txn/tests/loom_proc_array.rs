@@ -5,7 +5,8 @@
 
 mod support;
 
-use loom::sync::Arc;
+use std::sync::Arc;
+
 use loom::thread;
 use support::{ALICE, CAROL, array, explore_each_array};
 

@@ -5,11 +5,11 @@
 
 mod support;
 
+use std::sync::Arc;
 use std::sync::atomic::Ordering::Relaxed;
 
 use clearway_machine::{AtomicWord, Loom, Machine, Switch};
 use clearway_txn::{ProcArray, ProcArrayOptions, ProcClearVariant, ProcId, Xid};
-use loom::sync::Arc;
 use loom::thread;
 use support::{ALICE, BOB, CAROL, FIRST, array, explore};
 

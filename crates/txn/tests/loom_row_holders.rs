@@ -4,12 +4,12 @@
 
 mod support;
 
+use std::sync::Arc;
 use std::time::Duration;
 
 use clearway_latch::{LatchClass, Latched, LwLockOptions, LwLockVariant};
 use clearway_machine::{DataCell, Loom, Machine, WaitEvent};
 use clearway_txn::{LockManager, LockOptions, LockWait, ProcArray, RowLockMode, RowPlace, Xid};
-use loom::sync::Arc;
 use loom::thread;
 use support::{ALICE, BOB, array, explore};
 
@@ -21,7 +21,7 @@ fn place(block: u32, slot: u16) -> RowPlace {
 
 /// A row that Alice reads under FOR SHARE and Bob changes.
 struct Row {
-    array: std::sync::Arc<ProcArray<Loom>>,
+    array: Arc<ProcArray<Loom>>,
     locks: LockManager<Loom>,
     /// The transaction that has the row alone.
     page: Latched<Xid, Loom>,
@@ -34,7 +34,7 @@ unsafe impl Sync for Row {}
 unsafe impl Send for Row {}
 
 fn row(rows_max: usize) -> Row {
-    let array = std::sync::Arc::new(array::<Loom>(LwLockVariant::SingleCas, 2));
+    let array = Arc::new(array::<Loom>(LwLockVariant::SingleCas, 2));
     let lwlock = LwLockOptions::from(LwLockVariant::SingleCas);
     let options = LockOptions {
         rows_max,
@@ -43,7 +43,7 @@ fn row(rows_max: usize) -> Row {
         ..LockOptions::default()
     };
     Row {
-        locks: LockManager::with_options(std::sync::Arc::clone(&array), options),
+        locks: LockManager::with_options(Arc::clone(&array), options),
         array,
         page: Latched::new(&PAGE, lwlock, Xid::INVALID),
         content: <Loom as Machine>::Data::new(0),

@@ -6,12 +6,13 @@
 
 mod support;
 
+use std::sync::Arc;
+
 use clearway_latch::{LwLockOptions, LwLockVariant};
 use clearway_machine::Loom;
 use clearway_txn::{
     MarkedRow, SerialTransaction, Serializable, SerializableOptions, SerializationFailure, Xid,
 };
-use loom::sync::Arc;
 use loom::thread;
 use support::{ALICE, BOB, CAROL, explore};
 

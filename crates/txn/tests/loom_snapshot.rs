@@ -10,11 +10,11 @@
 
 mod support;
 
+use std::sync::Arc;
 use std::sync::atomic::Ordering::Relaxed;
 
 use clearway_machine::{AtomicWord, Loom, Machine};
 use clearway_txn::{CommitLog, NoPages, ProcArray, ProcArrayOptions, ProcId, Snapshot, Xid};
-use loom::sync::Arc;
 use loom::thread;
 use support::{ALICE, BOB, CAROL, DAVE, FIRST, array, explore_each_array, snapshot};
 

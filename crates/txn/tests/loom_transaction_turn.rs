@@ -10,10 +10,11 @@
 
 mod support;
 
+use std::sync::Arc;
+
 use clearway_machine::Loom;
 use clearway_txn::{EndAttempt, TransactionTurn};
 use loom::cell::UnsafeCell;
-use loom::sync::Arc;
 use loom::thread;
 use support::explore;
 

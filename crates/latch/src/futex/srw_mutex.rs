@@ -130,6 +130,7 @@ impl<C: ClassOf, M: Machine, P: HolderProtocol> SrwMutex<C, M, P> {
     }
 
     #[cold]
+    #[track_caller]
     fn acquire_within(&self, timeout: Duration) -> bool {
         let mut waiting = Waiting::begin_within::<M>(C::class(), Wait::Exclusive, self.address(), timeout);
         let acquired = self.word.take_slow(&mut waiting, 0);
@@ -178,6 +179,7 @@ impl<C: ClassOf, M: Machine, P: HolderProtocol> SrwMutex<C, M, P> {
 
     #[cold]
     #[inline(never)]
+    #[track_caller]
     fn acquire_slow(&self) {
         // Not a conflict if there are only waiters. A woken waiter is registered all the time, and may wait
         // for a CPU for long.

@@ -349,6 +349,7 @@ impl<C: ClassOf, M: Machine> HybridLatch<C, M> {
     /// # Safety
     /// The caller holds the latch in update mode, without a guard or by one that it goes by no longer.
     #[inline]
+    #[track_caller]
     pub unsafe fn upgrade_update(&self) {
         if self.word.fetch_add(EXCLUSIVE, Acquire) & COUNT != 0 {
             self.drain();

@@ -18,12 +18,14 @@ pub(super) const WAITS_FOR_READERS: u32 = 3;
 impl<C: ClassOf, M: Machine> HybridLatch<C, M> {
     #[cold]
     #[inline(never)]
+    #[track_caller]
     pub(super) fn shared_slow(&self) {
         self.wait(Wait::Shared, WANTS_SHARED, EXCLUSIVE, || self.try_grant_shared());
     }
 
     #[cold]
     #[inline(never)]
+    #[track_caller]
     pub(super) fn update_slow(&self) {
         self.wait(Wait::Update, WANTS_UPDATE, UPDATE, || {
             self.try_set(UPDATE, 0, None)
@@ -32,6 +34,7 @@ impl<C: ClassOf, M: Machine> HybridLatch<C, M> {
 
     #[cold]
     #[inline(never)]
+    #[track_caller]
     pub(super) fn exclusive_slow(&self) {
         self.wait(Wait::Exclusive, WANTS_EXCLUSIVE, UPDATE, || {
             self.try_set(UPDATE | EXCLUSIVE, 0, None)
@@ -42,6 +45,7 @@ impl<C: ClassOf, M: Machine> HybridLatch<C, M> {
     /// Waits for the shared holders to leave; `EXCLUSIVE` keeps new ones out.
     #[cold]
     #[inline(never)]
+    #[track_caller]
     pub(super) fn drain(&self) {
         // Acquire: pairs with the Release of each shared release.
         self.wait(Wait::Exclusive, WAITS_FOR_READERS, COUNT, || {
@@ -50,6 +54,7 @@ impl<C: ClassOf, M: Machine> HybridLatch<C, M> {
     }
 
     /// Polls, and parks while any of `blocking` is set, until `attempt` succeeds.
+    #[track_caller]
     pub(super) fn wait(&self, wait: Wait, mode: u32, blocking: u64, attempt: impl Fn() -> bool) {
         if attempt() {
             return;

@@ -47,6 +47,7 @@ impl<M: Machine, K: ClassHandle> LwLock<M, K> {
     /// Waits until the latch is not held exclusively (`Ok`) or `variable` differs from `old` (`Err` with its
     /// value). Shared holders do not matter. Acquire: what the holder wrote before it released or changed the
     /// variable is visible.
+    #[track_caller]
     pub fn wait_for_var(&self, variable: &M::U64, old: u64) -> Result<(), u64> {
         // Acquire: pairs with the Release of the holder's `release`.
         if self.state.load(Acquire) & EXCLUSIVE == 0 {

@@ -76,6 +76,7 @@ impl<'a, C: ClassOf, M: Machine, P: SsuxProtocol> SsuxShared<'a, C, M, P> {
 impl<'a, C: ClassOf, M: Machine, P: SsuxProtocol> SsuxUpdate<'a, C, M, P> {
     /// Becomes exclusive: excludes new readers and waits for those inside. No worker can have written since
     /// the update began.
+    #[track_caller]
     pub fn exclusive(self) -> SsuxExclusive<'a, C, M, P> {
         let latch = self.into_latch();
         // SAFETY: the guard held the latch in update mode, and was consumed.

@@ -188,6 +188,7 @@ impl<C: ClassOf, M: Machine, P: SsuxProtocol> SsuxLock<C, M, P> {
         order::acquired::<M>(C::class(), self.address());
     }
 
+    #[track_caller]
     fn begin(&self, mode: Wait) -> Waiting {
         Waiting::begin::<M>(C::class(), mode, self.address())
     }
@@ -244,6 +245,7 @@ impl<C: ClassOf, M: Machine, P: SsuxProtocol> SsuxLock<C, M, P> {
 
     #[cold]
     #[inline(never)]
+    #[track_caller]
     fn acquire_shared_recursive_slow(&self) {
         let mut waiting = self.begin(Wait::Shared);
         let entered = self.state.enter_recursive_slow(&mut waiting);
@@ -264,6 +266,7 @@ impl<C: ClassOf, M: Machine, P: SsuxProtocol> SsuxLock<C, M, P> {
 
     #[cold]
     #[inline(never)]
+    #[track_caller]
     fn acquire_shared_slow(&self) {
         // Not a conflict if the word only changed in between.
         if self.state.enter() {
@@ -300,6 +303,7 @@ impl<C: ClassOf, M: Machine, P: SsuxProtocol> SsuxLock<C, M, P> {
 
     #[cold]
     #[inline(never)]
+    #[track_caller]
     fn acquire_update_slow(&self) {
         // Not a conflict if there are only waiters and readers.
         if self.state.try_take_update() {
@@ -349,6 +353,7 @@ impl<C: ClassOf, M: Machine, P: SsuxProtocol> SsuxLock<C, M, P> {
 
     #[cold]
     #[inline(never)]
+    #[track_caller]
     fn acquire_exclusive_slow(&self) {
         // Not a conflict if there are only waiters. A woken waiter is registered all the time, and may wait
         // for a CPU for long.
@@ -363,6 +368,7 @@ impl<C: ClassOf, M: Machine, P: SsuxProtocol> SsuxLock<C, M, P> {
 
     #[cold]
     #[inline(never)]
+    #[track_caller]
     fn drain_slow(&self) {
         let mut waiting = self.begin(Wait::Exclusive);
         let drained = self.state.drain(&mut waiting);
@@ -398,6 +404,7 @@ impl<C: ClassOf, M: Machine, P: SsuxProtocol> SsuxLock<C, M, P> {
     ///
     /// # Safety
     /// The caller holds the latch in update mode, without a guard or by one that it goes by no longer.
+    #[track_caller]
     pub unsafe fn update_to_exclusive(&self) {
         if self.state.update_to_exclusive() == Readers::Inside {
             self.drain_slow();

@@ -73,6 +73,7 @@ impl<C: ClassOf, M: Machine, P: SsuxProtocol> SsuxLock<C, M, P> {
     ///
     /// # Safety
     /// The caller holds the latch in update mode, without a guard or by one that it goes by no longer.
+    #[track_caller]
     pub(crate) unsafe fn try_update_to_exclusive_for(&self, timeout: Duration) -> bool {
         if self.state.update_to_exclusive() == Readers::None {
             return true;
@@ -83,6 +84,7 @@ impl<C: ClassOf, M: Machine, P: SsuxProtocol> SsuxLock<C, M, P> {
         drained
     }
 
+    #[track_caller]
     fn begin_within(&self, mode: Wait, timeout: Duration) -> Waiting {
         Waiting::begin_within::<M>(C::class(), mode, self.address(), timeout)
     }
@@ -102,6 +104,7 @@ impl<C: ClassOf, M: Machine, P: SsuxProtocol> SsuxLock<C, M, P> {
 
 impl<'a, C: ClassOf, M: Machine, P: SsuxProtocol> SsuxUpdate<'a, C, M, P> {
     /// Becomes exclusive if the readers inside leave within `timeout`; the update guard back otherwise.
+    #[track_caller]
     pub fn try_exclusive_for(self, timeout: Duration) -> Result<SsuxExclusive<'a, C, M, P>, Self> {
         let latch = self.into_latch();
         // SAFETY: the guard held the latch in update mode, and was consumed.
