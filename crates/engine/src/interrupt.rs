@@ -59,6 +59,11 @@ pub(crate) fn current_is_to_stop() -> bool {
     CURRENT.with_borrow(|current| current.as_ref().is_some_and(Interrupts::pending))
 }
 
+/// The time that the statement that this thread runs may still take, if there is a limit.
+pub(crate) fn current_time_left() -> Option<Duration> {
+    CURRENT.with_borrow(|current| current.as_ref().and_then(Interrupts::time_left))
+}
+
 /// The error that says why the statement that this thread runs is to stop.
 #[cold]
 pub(crate) fn current_error() -> Option<EngineError> {

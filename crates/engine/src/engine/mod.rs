@@ -37,7 +37,7 @@ use crate::clock;
 use crate::config::Config;
 use crate::convert::storage_error;
 use crate::in_force::InForce;
-use crate::interrupt::{CancelReason, current_is_to_stop};
+use crate::interrupt::{CancelReason, current_is_to_stop, current_time_left};
 use crate::memory;
 use crate::planning_memory::PlanningMemory;
 use crate::session_counts::{CountedWork, SessionCounts};
@@ -209,7 +209,7 @@ impl Engine {
         temporary: Arc<Path>,
         config: Config,
     ) -> Arc<Engine> {
-        storage.set_stop_asked(current_is_to_stop);
+        storage.set_stop_asked(current_is_to_stop, current_time_left);
         let serializable = SerializableOptions::new(
             storage.proc_array.capacity(),
             config.mechanisms.lock_options().lwlock,

@@ -465,8 +465,8 @@ pub enum StorageError {
         /// Number of buffers.
         frames: usize,
     },
-    /// The statement was to stop while it waited for a buffer.
-    #[error("stopped while waiting for a buffer to be unpinned")]
+    /// The statement was to stop while it waited for a buffer, or for room on a page.
+    #[error("stopped while waiting for a buffer to be unpinned, or for room on a page")]
     StopAsked,
     /// A row or an index key does not fit on a page.
     #[error("{what} of {size} bytes is larger than the maximum of {max} bytes")]

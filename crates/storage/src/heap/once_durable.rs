@@ -10,8 +10,8 @@
 //! 1. It asks when it leaves less than [`SCARCE`] of its page free, if the version that it has replaced was made by a commit
 //!    that is not durable yet. That is once for each time that the page is filled.
 //! 2. A HOT update on a full page where only the disk keeps [`MANY`] versions waits, without a latch, and looks again. So
-//!    [`MANY`] updates at least share a wait. It waits once: others may take the room that it has waited for. Like a commit
-//!    that waits for the disk it is in the kernel meanwhile, and cannot be told to stop.
+//!    [`MANY`] updates at least share a wait. It waits once: others may take the room that it has waited for. The
+//!    log writer flushes for it, so that its statement can be told to stop (`wal/flush_requests.rs`).
 //! 3. On a full page with fewer of them it asks, and takes another page. So does an update of an indexed column, which makes
 //!    index entries wherever it goes.
 //!

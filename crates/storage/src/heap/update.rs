@@ -272,7 +272,7 @@ impl Heap {
             };
             if let Found::OnceDurable(position) = found {
                 drop((new_page, page, change));
-                ctx.storage.wal.flush(position);
+                ctx.storage.wait_for_durable(position)?;
                 may_wait = false;
                 continue;
             }

@@ -37,7 +37,7 @@ mod transactions;
 
 use std::path::{Path, PathBuf};
 use std::sync::atomic::{AtomicBool, AtomicU32, AtomicU64, Ordering};
-use std::sync::{Arc, Mutex};
+use std::sync::{Arc, Mutex, OnceLock};
 use std::thread::JoinHandle;
 
 use clearway_machine::{Machine, Native, WaitEvent};
@@ -47,6 +47,7 @@ use self::background::{BackgroundKind, BackgroundThread, BackgroundThreads};
 use self::background_state::BackgroundState;
 use self::fsm::FreeSpaceMaps;
 pub use self::options::StorageOptions;
+use self::pages::StopAsked;
 use self::root_hints::RootHints;
 use self::settled_pages::AllSettledPages;
 use crate::buffer::BufferPool;
@@ -77,6 +78,7 @@ pub struct Storage {
     /// The standbys that commits wait for.
     pub sync_replication: Arc<SyncReplication>,
     pub(crate) pool: BufferPool,
+    stop_asked: OnceLock<StopAsked>,
     pub(crate) files: Arc<DataFiles>,
     pub(crate) control: Mutex<ControlFile>,
     /// The redo position in `control`.
@@ -140,6 +142,7 @@ impl From<StorageParts> for Storage {
             retention: parts.retention,
             sync_replication: parts.sync_replication,
             pool: parts.pool,
+            stop_asked: OnceLock::new(),
             files: parts.files,
             recovery_start: AtomicU64::new(parts.control_file.content().redo.0),
             control: Mutex::new(parts.control_file),

@@ -1,16 +1,45 @@
 //! Pages, as statements reach them.
 
+use std::time::Duration;
+
 use super::Storage;
 #[cfg(doc)]
 use crate::buffer::BufferPool;
 use crate::buffer::{FrameRing, PinnedPage, RacyPage};
-use crate::error::Result;
-use crate::page::{PageId, RelId};
+use crate::error::{Result, StorageError};
+use crate::page::{Lsn, PageId, RelId};
+use crate::wal::LogWait;
+
+/// The questions of a wait to its statement.
+#[derive(Debug)]
+pub(super) struct StopAsked {
+    stop_asked: fn() -> bool,
+    time_left: fn() -> Option<Duration>,
+}
 
 impl Storage {
-    /// Waits for a buffer, while all are pinned, ask this function in the thread that waits whether to stop.
-    pub fn set_stop_asked(&self, stop_asked: fn() -> bool) {
+    /// Waits for a buffer, while all are pinned, and for room on a page ask these functions, in the thread that waits:
+    /// whether to stop, and after what time the answer may be another without a call of
+    /// [`Wal::interrupt_waits`](crate::wal::Wal::interrupt_waits). The first ones count.
+    pub fn set_stop_asked(&self, stop_asked: fn() -> bool, time_left: fn() -> Option<Duration>) {
         self.pool.set_stop_asked(stop_asked);
+        let _ = self.stop_asked.set(StopAsked {
+            stop_asked,
+            time_left,
+        });
+    }
+
+    /// Waits until everything before `position` of the log is durable; an error if the statement is to stop. The caller
+    /// holds no latch.
+    #[cold]
+    pub(crate) fn wait_for_durable(&self, position: Lsn) -> Result<()> {
+        let asked = self.stop_asked.get();
+        let stop = || asked.is_some_and(|asked| (asked.stop_asked)());
+        let time_left = || asked.and_then(|asked| (asked.time_left)());
+        match self.wal.wait_flushed(position, stop, time_left) {
+            LogWait::Durable => Ok(()),
+            LogWait::Stopped => Err(StorageError::StopAsked),
+        }
     }
 
     /// [`BufferPool::reads_optimistically`].

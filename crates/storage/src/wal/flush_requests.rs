@@ -1,7 +1,7 @@
 //! Flushes that a session leaves to the log writer, so that the session can be told to stop.
 //!
-//! Protects: that a session which waits for the log before an answer leaves at once when it is told to, whatever the disk
-//! does, and that none waits for a flush which no worker makes.
+//! Protects: that a session which waits for the log, before an answer or for room on a page, leaves at once when it is told
+//! to, whatever the disk does, and that none waits for a flush which no worker makes.
 //!
 //! # An example
 //! The disk takes five seconds for a sync. Alice's commit ends at 900 in the log. Bob, with `statement_timeout = 1s`, has
