@@ -1,7 +1,9 @@
 """pg_dump and pg_dumpall against the engine: what they write restores into PostgreSQL, and it is what they write of a
-PostgreSQL with the same objects."""
+PostgreSQL with the same objects. Two databases as applications have them (e2e/databases) go there and back."""
 
+import pathlib
 import re
+import unittest
 
 from peer import BesidePostgres
 from support import servers, tools
@@ -176,3 +178,70 @@ class Dump(BesidePostgres):
         self.assertEqual(self.rows(peer), self.rows(self.server))
         owner = "select distinct pg_get_userbyid(relowner) from pg_class where oid >= 16384"
         self.assertEqual(peer.sql(owner), "clearway")
+
+
+class Databases(unittest.TestCase):
+    """A database is made here, restored into PostgreSQL, and from there into a second server here."""
+
+    maxDiff = None
+    FOLDER = pathlib.Path(__file__).parent / "databases"
+    MADE = """select format('%I.%I', n.nspname, c.relname), c.relkind from pg_class c join pg_namespace n on n.oid = c.relnamespace
+        where c.relkind in ('r', 'v', 'S') and n.nspname !~ '^(pg_|information_schema)' order by 1"""
+
+    def here(self):
+        server = servers.Clearway(tools.build(), servers.scratch("e2e-database"), 'shared_buffers = "64MB"\n').start()
+        self.addCleanup(server.stop)
+        server.sql("comment on schema public is 'standard public schema'")
+        return server
+
+    def contents(self, server):
+        """The rows of each table and view, and the state of each sequence."""
+        found = {}
+        for line in server.sql(self.MADE).splitlines():
+            name, kind = line.rsplit("|", 1)
+            columns = "last_value, is_called" if kind == "S" else "*"
+            rows = server.run("psql", "-Xq", "-c", f"copy (select {columns} from {name}) to stdout").stdout
+            found[name] = sorted(rows.splitlines())
+        return found
+
+    def assert_same_contents(self, server, wanted):
+        found = self.contents(server)
+        self.assertEqual(list(found), list(wanted))
+        for name, rows in wanted.items():
+            different = [(ours[:400], theirs[:400]) for ours, theirs in zip(rows, found[name]) if ours != theirs]
+            self.assertEqual((name, len(found[name]), different[:3]), (name, len(rows), []))
+
+    def definitions(self, server):
+        """The parts of a dump without rows, in any order. Casts of some texts come back in capitals: they are kept as written."""
+        text = NOISE.sub("", server.run("pg_dump", "--no-owner", "--schema-only").stdout)
+        return sorted(text.casefold().split("\n\n\n"))
+
+    def assert_there_and_back(self, name):
+        tools.need("initdb", "postgres", "psql", "pg_dump", "pg_restore")
+        text = (self.FOLDER / f"{name}.sql").read_text()
+        source, target = self.here(), self.here()
+        there = servers.Postgres(servers.scratch("e2e-there"), [("fsync", "off"), ("timezone", "UTC")]).start()
+        self.addCleanup(there.kill)
+        source.run("psql", "-Xq", "-v", "ON_ERROR_STOP=1", text_in=text)
+        for role in re.findall(r"create role (\w+)", text):
+            for server in (there, target):
+                server.sql(f"create role {role}")
+        dumped = source.run("pg_dump", "--no-owner").stdout
+        there.run("psql", "-Xq", "-v", "ON_ERROR_STOP=1", text_in=dumped)
+        wanted = self.contents(source)
+        self.assertGreater(len(wanted), 20)
+        self.assert_same_contents(there, wanted)
+        schemas = [server.run("pg_dump", "--no-owner", "--schema-only").stdout for server in (there, source)]
+        self.assertEqual(*(NOISE.sub("", schema) for schema in schemas))
+        archive = there.directory / "archive"
+        there.run("pg_dump", "--format=custom", "-f", str(archive))
+        target.run("pg_restore", "--no-owner", "--exit-on-error", "-d", "postgres", str(archive))
+        self.assert_same_contents(target, wanted)
+        self.assertEqual(self.definitions(target), self.definitions(there))
+        self.assertEqual(self.definitions(target), self.definitions(source))
+
+    def test_rentals_go_there_and_back(self):
+        self.assert_there_and_back("rentals")
+
+    def test_traders_go_there_and_back(self):
+        self.assert_there_and_back("traders")
