@@ -456,10 +456,10 @@ fn a_session_is_active_until_its_answer_leaves() {
 fn statement_timeout_does_not_end_the_wait() {
     let server = server("berlin");
     let mut alice = client(&server, "on");
-    alice.rows("set statement_timeout = '50ms'");
+    alice.rows("set statement_timeout = '400ms'");
     alice.send(&query("insert into notes values (3, 'new')"));
     until_waiting(&server, 1);
-    std::thread::sleep(Duration::from_millis(100));
+    std::thread::sleep(Duration::from_millis(500));
     assert_silence(&mut alice);
     let mut standby = Standby::connect(&server, "berlin");
     standby.confirm(&server);

@@ -269,8 +269,8 @@ fn impatient_lockers_do_not_wait() {
          bob:   select id from accounts order by id limit 1 for update skip locked => 2
          bob:   set lock_timeout = '50ms' => SET
          bob:   update accounts set balance = 0 where id = 1 => ERROR 55P03
-         bob:   set statement_timeout = '50ms' => SET
          bob:   set lock_timeout = 0 => SET
+         bob:   set statement_timeout = '50ms' => SET
          bob:   update accounts set balance = 0 where id = 1 => ERROR 57014
          alice: commit => COMMIT",
     );
