@@ -116,6 +116,8 @@ fn live<L: Latch>(shared: &Shared<L>) -> Option<(bool, Half)> {
 }
 
 fn random_deaths<L: Latch>() {
+    // The machine's globals come to life before there is a worker that dies: what others unlock meanwhile is poisoned.
+    Shuttle::workers();
     let shared = Arc::new(Shared {
         latch: L::idle(),
         data: DataCell::new(0),
