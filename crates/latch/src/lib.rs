@@ -5,6 +5,7 @@
 //! | you have | take | bytes |
 //! | --- | --- | --- |
 //! | a Rust program that uses std's or parking_lot's locks | [`Mutex<T>`](Mutex), [`RwLock<T>`](RwLock), [`Condvar`] | 4, 8, 8 |
+//! | readers that read again while they read | [`RecursiveRwLock<T>`](RecursiveRwLock) | 8 |
 //! | an engine whose latches show by name what is waited for, with statistics and a checked order | [`Latched<T>`](Latched) over an [`LwLock`] | 24 |
 //! | a latch in each row, bucket or node, with a class of its own | [`SrwMutex`], [`SsuxLock`] | 4, 8 |
 //! | a page that one worker changes while others read on, until it writes | [`SsuxLock`] or [`HybridLatch`]: update mode | 8 |

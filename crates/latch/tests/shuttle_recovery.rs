@@ -60,6 +60,8 @@ fn live(shared: &Shared) {
 
 fn random_deaths(fairness: LwLockFairnessVariant) -> impl Fn() + Send + Sync + 'static {
     move || {
+        // The machine's globals come to life before there is a worker that dies: what others unlock meanwhile is poisoned.
+        Shuttle::workers();
         let options = LwLockOptions {
             fairness,
             ..LwLockOptions::default()
