@@ -475,19 +475,23 @@ fn a_definition_that_has_waited_often_takes_the_catalog_first() {
         "
         carol: begin => BEGIN
         carol: alter table u add b int => ALTER TABLE
-        bob:   alter table t add b int => waits
+        bob:   alter table t add b int => waits for the catalog
         alice: begin => BEGIN
         alice: lock table t => LOCK TABLE
         carol: rollback => ROLLBACK
+        bob    => waits for table t
         carol: begin => BEGIN
         carol: alter table u add b int => ALTER TABLE
         alice: rollback => ROLLBACK
+        bob    => waits for the catalog
         alice: begin => BEGIN
         alice: lock table t => LOCK TABLE
         carol: rollback => ROLLBACK
+        bob    => waits for table t
         carol: begin => BEGIN
         carol: alter table u add b int => ALTER TABLE
         alice: rollback => ROLLBACK
+        bob    => waits for the catalog
         carol: alter table t add c int => ALTER TABLE
         carol: commit => COMMIT
         bob    => ALTER TABLE
@@ -504,7 +508,7 @@ fn a_definition_that_has_waited_often_waits_with_what_it_has() {
         "
         alice: begin => BEGIN
         alice: lock table t => LOCK TABLE
-        bob:   alter table t add b int => waits
+        bob:   alter table t add b int => waits for table t
         ",
     );
     for _ in 0..2 {
@@ -512,15 +516,16 @@ fn a_definition_that_has_waited_often_waits_with_what_it_has() {
         carol: begin => BEGIN
         carol: alter table u add b int => ALTER TABLE
         alice: rollback => ROLLBACK
-        # Bob waits for the catalog, and has not kept the table.
+        # He has not kept the table.
+        bob    => waits for the catalog
         alice: begin => BEGIN
         alice: lock table t => LOCK TABLE
         carol: rollback => ROLLBACK
+        bob    => waits for table t
         ";
     }
     story += "
         # The catalog was Bob's when he looked for the table, and still is.
-        bob    => waits for table t
         dave:  alter table u add b int => waits
         alice: rollback => ROLLBACK
         bob    => ALTER TABLE

@@ -9,10 +9,13 @@
 //! bob                                                 => UPDATE 1
 //! ```
 //!
-//! `waits` is for a lock; `waits for table t`, for that table's; `waits for the log`, for the log to be durable; `waits for
-//! standbys`, for a commit to be replicated; `waits for its turn`, for commits in front of its own to be seen; `waits for a safe snapshot`, for those
-//! that the snapshot of a DEFERRABLE transaction may not show. `cancel: bob` sends a cancel request for what Bob's
-//! session runs.
+//! `waits` is for a lock; `waits for table t`, for that table's; `waits for the catalog`, for the lock of all that changes
+//! definitions; `waits for the log`, for the log to be durable; `waits for standbys`, for a commit to be replicated; `waits
+//! for its turn`, for commits in front of its own to be seen; `waits for a safe snapshot`, for those that the snapshot of a
+//! DEFERRABLE transaction may not show. `cancel: bob` sends a cancel request for what Bob's session runs.
+//!
+//! A session that is woken runs when the host lets it. Where the next line needs it to have come to its next wait, the story
+//! names that wait.
 //!
 //! Rows are shown as `a|b` and joined by `, `; errors as `ERROR` and their SQLSTATE; nothing is shown for no
 //! rows. Every session has a thread of its own, so a statement that waits keeps only its own session busy.
@@ -31,6 +34,9 @@ use clearway_engine::{Collected, Config, Engine, EngineError, Mechanisms, Sessio
 
 /// Time after which a test has failed, whatever it waits for.
 const PATIENCE: Duration = Duration::from_secs(120);
+
+/// The relation under which the lock of the catalog stands in `pg_locks`.
+const CATALOG_LOCK: &str = "1";
 
 /// An engine in a directory that goes away with it.
 pub struct Fixture {
@@ -236,9 +242,10 @@ impl Stage {
             actor.busy = true;
         }
         if let Some(table) = expected.strip_prefix("waits for table ") {
-            return self.expect_waiting_for_table(number, name, table);
+            return self.expect_waiting_for_relation(number, name, &format!("'{table}'::regclass"));
         }
         match expected {
+            "waits for the catalog" => return self.expect_waiting_for_relation(number, name, CATALOG_LOCK),
             "waits" => return self.expect_waiting(number, name, |wait| wait.0 == "Lock"),
             "waits for a safe snapshot" => {
                 return self.expect_waiting(number, name, |wait| wait.1 == "SafeSnapshot");
@@ -277,14 +284,14 @@ impl Stage {
         });
     }
 
-    /// Waits until the session is seen to wait for a table's lock.
+    /// Waits until the session is seen to wait for a relation's lock, given as `pg_locks.relation` is compared with it.
     #[track_caller]
-    fn expect_waiting_for_table(&mut self, number: usize, name: &str, table: &str) {
+    fn expect_waiting_for_relation(&mut self, number: usize, name: &str, relation: &str) {
         let mut observer = self.engine.session(SessionInfo::default()).unwrap();
         self.expect_seen(number, name, |_, process_id| {
             let sql = format!(
                 "select count(*) from pg_locks
-                 where pid = {process_id} and relation = '{table}'::regclass and not granted"
+                 where pid = {process_id} and relation = {relation} and not granted"
             );
             run(&mut observer, &sql) == "1"
         });
