@@ -63,6 +63,8 @@ pub(crate) mod copy {
     pub(crate) const BYTES: usize = 0;
     /// Rows that were taken, or sent.
     pub(crate) const ROWS: usize = 1;
+    /// Rows that the condition of WHERE has left out.
+    pub(crate) const EXCLUDED: usize = 2;
 }
 
 /// Counts of VACUUM.

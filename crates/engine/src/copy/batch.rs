@@ -35,8 +35,8 @@ pub(super) struct Batch<'t> {
     one: Vec<u8>,
     /// The frames that the table's pages use.
     ring: FrameRing,
-    /// The number of the line of the row that was added last.
-    last_line: u64,
+    /// The number of each row's line.
+    lines: Vec<u64>,
 }
 
 impl<'t> Batch<'t> {
@@ -50,13 +50,13 @@ impl<'t> Batch<'t> {
                 .collect(),
             one: Vec::new(),
             ring,
-            last_line: 0,
+            lines: Vec::new(),
         }
     }
 
     /// Adds the row of a line.
     pub(super) fn add(&mut self, row: &[Value], execution: &Execution<'_>, line: u64) -> Result<()> {
-        self.last_line = line;
+        self.lines.push(line);
         let (txn, interrupts) = (&*execution.txn, execution.interrupts);
         long_values::encode(txn, interrupts, self.table, row, &mut self.one)?;
         self.rows.push(&self.one);
@@ -78,10 +78,8 @@ impl<'t> Batch<'t> {
             .insert_many(&execution.txn.context(), &rows, &mut self.ring)
             .map_err(storage_error)?;
         mark_added(execution, self.table)?;
-        // Rows follow each other line by line.
-        let first_line = (self.last_line + 1).saturating_sub(self.rows.len() as u64);
         insert_entries_of(execution, self.table, &self.rows, &self.keys, &tids).map_err(|(error, row)| {
-            let line = first_line + row as u64;
+            let line = self.lines[row];
             error.with_context(format!("COPY {}, line {line}", self.table.name))
         })?;
         if !self.table.foreign_keys.is_empty() {
@@ -91,6 +89,7 @@ impl<'t> Batch<'t> {
             }
         }
         self.rows.clear();
+        self.lines.clear();
         self.keys.iter_mut().for_each(IndexKeys::clear);
         Ok(())
     }

@@ -67,7 +67,7 @@ pub(crate) fn copy_in(execution: &mut Execution<'_>, plan: &CopyPlan, out: &mut 
     let mut batch = Batch::new(table, execution.txn.context().storage.write_ring());
     let mut row = Vec::new();
     let mut chunk = Vec::new();
-    let mut count = 0u64;
+    let (mut count, mut excluded) = (0u64, 0u64);
     let mut more = true;
     while more {
         chunk.clear();
@@ -80,7 +80,11 @@ pub(crate) fn copy_in(execution: &mut Execution<'_>, plan: &CopyPlan, out: &mut 
             if !taken.map_err(|error| data.at_row(error, table))? {
                 break;
             }
-            fill_row(execution, plan, table, &data, &mut row).map_err(|error| data.at_row(error, table))?;
+            let filled = fill_row(execution, plan, table, &data, &mut row);
+            if !filled.map_err(|error| data.at_row(error, table))? {
+                excluded += 1;
+                continue;
+            }
             batch.add(&row, execution, data.number())?;
             count += 1;
             if batch.is_full() {
@@ -89,20 +93,22 @@ pub(crate) fn copy_in(execution: &mut Execution<'_>, plan: &CopyPlan, out: &mut 
             }
         }
         shown.set(progress::copy::ROWS, count);
+        shown.set(progress::copy::EXCLUDED, excluded);
     }
     batch.store(execution)?;
     execution.txn.count_rows(table.oid, RowChanges::inserted(count));
     Ok(count)
 }
 
-/// A table row from a line's fields, in place of what `row` holds.
+/// A table row from a line's fields, in place of what `row` holds; false if the condition of WHERE leaves it out, and then it
+/// meets no constraint of the table.
 fn fill_row(
     execution: &Execution<'_>,
     plan: &CopyPlan,
     table: &TableDef,
     data: &Data<'_>,
     row: &mut Vec<Value>,
-) -> Result<()> {
+) -> Result<bool> {
     data.require_fields(plan, table)?;
     // A column that the line does not name must not keep the value of the row before.
     row.clear();
@@ -123,9 +129,15 @@ fn fill_row(
             domain::check(&row[at], table.columns[at].data_type, &execution.eval)?;
         }
     }
+    if let Some(condition) = &plan.condition
+        && condition.eval(row, &execution.eval)?.as_bool() != Some(true)
+    {
+        return Ok(false);
+    }
     generated::generate(table, row, &execution.eval)?;
     not_null::check_not_null(execution, table, row, GivenColumns::Inserted)?;
-    checks::check_constraints(execution, table, row, GivenColumns::Inserted)
+    checks::check_constraints(execution, table, row, GivenColumns::Inserted)?;
+    Ok(true)
 }
 
 /// COPY TO STDOUT; the number of rows.

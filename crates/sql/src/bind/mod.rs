@@ -18,6 +18,7 @@ mod changed_view;
 mod check;
 mod column_default;
 mod comment;
+mod copy_condition;
 mod create_table_as;
 mod cursor;
 mod definition;

@@ -4,6 +4,7 @@ use sqlparser::ast;
 
 use crate::bind::around::Around;
 use crate::bind::check;
+use crate::bind::copy_condition;
 use crate::bind::scope::Scope;
 use crate::bind::types::comparison_type;
 use crate::bind::{Binder, Typed, boolean};
@@ -20,11 +21,13 @@ impl Binder<'_> {
         query: &ast::Query,
         scope: &mut Scope,
     ) -> Result<(usize, Vec<Expr>, Vec<Column>)> {
-        if scope.clause == check::CLAUSE {
-            return Err(EngineError::new(
-                SqlState::FEATURE_NOT_SUPPORTED,
-                "cannot use subquery in check constraint",
-            ));
+        let refused = match scope.clause {
+            check::CLAUSE => Some("cannot use subquery in check constraint"),
+            copy_condition::CLAUSE => Some("cannot use subquery in COPY FROM WHERE condition"),
+            _ => None,
+        };
+        if let Some(message) = refused {
+            return Err(EngineError::new(SqlState::FEATURE_NOT_SUPPORTED, message));
         }
         if let Some(place) = scope.without_queries() {
             return Err(EngineError::not_supported(format!("a query in {place}")));

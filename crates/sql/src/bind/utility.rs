@@ -458,6 +458,7 @@ impl Binder<'_> {
                     table: None,
                     columns: (0..select.visible as u16).collect(),
                     defaults: Vec::new(),
+                    condition: None,
                     query: Some(select),
                     options,
                 });
@@ -512,6 +513,10 @@ impl Binder<'_> {
             true => (access.inserts, access.inserted) = (true, numbers),
             false => (access.is_read, access.selected) = (true, numbers),
         }
+        let condition = match &copy.condition {
+            None => None,
+            Some(condition) => Some(self.copy_condition(condition, &table)?),
+        };
         let name = |column: u16| table.columns[usize::from(column)].name.as_str();
         let known: Vec<&str> = (0..table.columns.len() as u16).map(name).collect();
         let copied: Vec<&str> = columns.iter().map(|column| name(*column)).collect();
@@ -521,6 +526,7 @@ impl Binder<'_> {
             table: Some(table),
             columns,
             defaults,
+            condition,
             query,
             options,
         })

@@ -17,6 +17,8 @@ pub struct CopyPlan {
     pub columns: Vec<u16>,
     /// For columns not in the data: their defaults, converted. One per table column; `None` = in the data.
     pub defaults: Vec<Option<Expr>>,
+    /// COPY FROM … WHERE: the condition over a row of the table. It reads no generated column.
+    pub condition: Option<Expr>,
     /// COPY TO: the query that gives the rows.
     pub query: Option<Arc<SelectPlan>>,
     /// Format and its details.

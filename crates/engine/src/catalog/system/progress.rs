@@ -88,8 +88,7 @@ pub(super) fn of_copies(sources: &Sources<'_>, rows: &mut Rows) {
             // PostgreSQL's 0 for a size that is not known.
             ("bytes_total", seen.number(0)),
             ("tuples_processed", seen.count(copy::ROWS)),
-            // No COPY FROM has a WHERE.
-            ("tuples_excluded", seen.number(0)),
+            ("tuples_excluded", seen.count(copy::EXCLUDED)),
         ]);
     }
 }

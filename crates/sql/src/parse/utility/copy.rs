@@ -2,8 +2,8 @@
 
 use crate::error::{EngineError, Result, SqlState};
 use crate::lex::Kind;
-use crate::parse::parse_one;
-use crate::parse::utility::{Copy, CopySource, ForceClause, Reader};
+use crate::parse::utility::{Copy, CopyCondition, CopySource, ForceClause, Reader};
+use crate::parse::{parse_expression, parse_one};
 use crate::plan::{CopyFormat, CopyOptions, ForcedColumns};
 
 impl Reader<'_> {
@@ -68,15 +68,39 @@ impl Reader<'_> {
         }
         let (options, forced) = self.copy_options(before)?;
         check_forced(&forced, options.format, from)?;
-        if self.eat("where") {
-            return Err(EngineError::not_supported("COPY … WHERE"));
-        }
+        let is_table = matches!(source, CopySource::Table { .. });
+        let condition = match is_table && self.peek_word() == "where" {
+            true => Some(self.copy_condition(from)?),
+            false => None,
+        };
         Ok(Copy {
             from,
             source,
             options,
             forced,
+            condition,
         })
+    }
+
+    /// WHERE with its condition, which ends the statement.
+    fn copy_condition(&mut self, from: bool) -> Result<CopyCondition> {
+        if !from {
+            let start = self
+                .tokens
+                .get(self.at)
+                .map(|token| self.position_of(token.start));
+            return Err(
+                EngineError::new(SqlState::SYNTAX_ERROR, "WHERE clause not allowed with COPY TO")
+                    .or_position(start),
+            );
+        }
+        self.expect("where")?;
+        if self.at == self.tokens.len() {
+            return Err(self.syntax_error());
+        }
+        let (text, offset) = self.rest();
+        let tree = parse_expression(&text, offset)?;
+        Ok(CopyCondition { text, offset, tree })
     }
 
     /// The options; `before`: a format that stands in front of them.

@@ -154,6 +154,18 @@ pub(crate) struct Copy {
     pub options: CopyOptions,
     /// FORCE QUOTE, FORCE NOT NULL, FORCE NULL.
     pub forced: [ForceClause; 3],
+    /// WHERE.
+    pub condition: Option<CopyCondition>,
+}
+
+/// The condition of COPY FROM … WHERE.
+#[derive(Debug, Clone)]
+pub(crate) struct CopyCondition {
+    /// It as written.
+    pub text: String,
+    /// Number of characters of the message before it.
+    pub offset: u32,
+    pub tree: Deep<ast::Expr>,
 }
 
 /// The columns of a clause of FORCE.
