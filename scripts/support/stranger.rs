@@ -4,7 +4,10 @@
 use std::thread;
 use std::time::Duration;
 
-use clearway_latch::{Condvar, HybridCell, LatchClass, Latched, LwLockOptions, Mutex, RwLock, SsuxLock, SuxLock};
+use clearway_latch::{
+    AdaptiveLatch, AdaptiveOptions, BiasPolicy, Condvar, HybridCell, LatchClass, Latched, LatchedBy, LwLockOptions, Mutex,
+    RecursiveRwLock, RwLock, SlotChoice, SsuxLock, SuxLock,
+};
 use clearway_machine::WaitEvent;
 
 const THREADS: u64 = 4;
@@ -15,7 +18,11 @@ static DONE: Condvar = Condvar::new();
 static NAMES: RwLock<Vec<u64>> = RwLock::new(Vec::new());
 static CLASS: LatchClass = LatchClass::new("Accounts", WaitEvent::User1, 100);
 static ACCOUNTS: Latched<[u64; 2]> = Latched::in_static(&CLASS, LwLockOptions::BEST, [THREADS * ROUNDS, 0]);
+static TREE: RecursiveRwLock<u64> = RecursiveRwLock::new(7);
 static PAGE: SsuxLock = SsuxLock::new();
+const ADAPTIVE: AdaptiveOptions =
+    AdaptiveOptions { lwlock: LwLockOptions::BEST, bias: BiasPolicy::Adaptive, slot: SlotChoice::Worker };
+static ROUTES: LatchedBy<AdaptiveLatch, u64> = LatchedBy::in_static_with(AdaptiveLatch::in_static(&CLASS, ADAPTIVE), 0);
 
 fn works(number: u64) {
     for round in 0..ROUNDS {
@@ -28,6 +35,7 @@ fn works(number: u64) {
             let update = PAGE.update();
             drop(update.exclusive().shared());
             NAMES.write().push(number);
+            *ROUTES.exclusive() += 1;
         }
         assert_eq!(ACCOUNTS.shared().iter().sum::<u64>(), THREADS * ROUNDS);
     }
@@ -47,6 +55,10 @@ fn main() {
     });
     assert_eq!(*ACCOUNTS.shared(), [0, THREADS * ROUNDS]);
     assert_eq!(NAMES.read().len() as u64, THREADS * ROUNDS / 100);
+    assert_eq!(*ROUTES.shared(), THREADS * ROUNDS / 100);
+    let outer = TREE.read();
+    assert!(*TREE.read() == *outer && TREE.try_write_for(Duration::from_millis(1)).is_none());
+    drop(outer);
     assert!(NAMES.try_write_for(Duration::from_millis(1)).is_some());
 
     // An exclusive hold that its owner takes again.

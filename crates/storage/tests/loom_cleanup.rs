@@ -7,6 +7,8 @@
 
 mod support;
 
+use std::sync::Arc;
+
 use clearway_machine::Loom;
 use clearway_storage::Lsn;
 use clearway_storage::cleanup::{self, NewestCleanup};
@@ -14,7 +16,6 @@ use clearway_storage::wal::reader::LogReader;
 use clearway_storage::wal::record::RecordKind;
 use clearway_storage::wal::{LogOptions, Wal};
 use clearway_txn::Xid;
-use loom::sync::Arc;
 use support::MemoryDevice;
 
 const START: u64 = 64;

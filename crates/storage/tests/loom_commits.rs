@@ -11,6 +11,7 @@
 mod database;
 mod support;
 
+use std::sync::Arc;
 use std::sync::atomic::Ordering::Relaxed;
 
 use clearway_machine::{AtomicWord, DataCell, Loom, Machine};
@@ -23,7 +24,6 @@ use clearway_storage::{
 };
 use clearway_txn::{LockMode, LockTag, LockWait, ProcId, Status, TransactionState, Xid};
 use database::{ALICE, BOB, CAROL, Database, FIRST, START, Variants};
-use loom::sync::Arc;
 use loom::thread;
 
 const TABLE: LockTag = LockTag::Relation(1);

@@ -9,6 +9,7 @@
 
 mod support;
 
+use std::sync::Arc;
 use std::sync::atomic::Ordering::Relaxed;
 use std::time::Duration;
 
@@ -18,7 +19,6 @@ use clearway_storage::Lsn;
 use clearway_storage::wal::record::RecordKind;
 use clearway_storage::wal::{LogFlushVariant, LogOptions, LogWait, Wal};
 use clearway_txn::Xid;
-use loom::sync::Arc;
 use loom::thread;
 use support::MemoryDevice;
 

@@ -16,23 +16,20 @@
 mod pages;
 
 use std::ops::Deref;
+use std::sync::Arc;
 use std::sync::atomic::Ordering;
 
 use clearway_machine::{AtomicWord, Loom, Machine};
 use clearway_storage::{
     BufferPool, BufferPoolOptions, Lsn, PAGE_SIZE, PageDevice, PageId, PageLatchVariant, RelId, Result,
 };
-use loom::sync::Arc;
 use loom::thread;
 use pages::{HINT_ITEM, MemoryPages, number_on, put_number};
 
-struct Pool(
-    BufferPool<Loom, std::sync::Arc<MemoryPages<Loom>>>,
-    std::sync::Arc<MemoryPages<Loom>>,
-);
+struct Pool(BufferPool<Loom, Arc<MemoryPages<Loom>>>, Arc<MemoryPages<Loom>>);
 
 impl Deref for Pool {
-    type Target = BufferPool<Loom, std::sync::Arc<MemoryPages<Loom>>>;
+    type Target = BufferPool<Loom, Arc<MemoryPages<Loom>>>;
     fn deref(&self) -> &Self::Target {
         &self.0
     }
@@ -45,12 +42,12 @@ fn explore(frames: usize, preemptions: usize, case: impl Fn(Arc<Pool>) + Copy + 
         builder.max_branches = 20_000;
         builder.check(move || {
             Loom::workers();
-            let device = std::sync::Arc::new(MemoryPages::new(3));
+            let device = Arc::new(MemoryPages::new(3));
             let options = BufferPoolOptions {
                 page_latch: PageLatchVariant::LwLock,
                 ..options
             };
-            let pool = BufferPool::with_frames(frames, options, std::sync::Arc::clone(&device));
+            let pool = BufferPool::with_frames(frames, options, Arc::clone(&device));
             case(Arc::new(Pool(pool, device)));
         });
     }
@@ -227,7 +224,7 @@ fn loom_a_hint_is_written_after_its_commit() {
     builder.max_branches = 20_000;
     builder.check(|| {
         Loom::workers();
-        let device = std::sync::Arc::new(EarlyCommits {
+        let device = Arc::new(EarlyCommits {
             pages: MemoryPages::new(1),
             newest: <Loom as Machine>::U64::new(0),
         });
@@ -235,7 +232,7 @@ fn loom_a_hint_is_written_after_its_commit() {
             page_latch: PageLatchVariant::LwLock,
             ..BufferPoolOptions::default()
         };
-        let pool = BufferPool::<Loom, _>::with_frames(1, options, std::sync::Arc::clone(&device));
+        let pool = BufferPool::<Loom, _>::with_frames(1, options, Arc::clone(&device));
         let pool = Arc::new((pool, device));
         let pinned = pool.0.pin(pool.1.pages.page(0)).unwrap();
         pinned

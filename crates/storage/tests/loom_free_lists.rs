@@ -10,9 +10,10 @@
 #[allow(dead_code, reason = "one of its functions is for the clock")]
 mod free_lists;
 
+use std::sync::Arc;
+
 use clearway_machine::{Loom, Machine};
 use free_lists::FreeLists;
-use loom::sync::Arc;
 use loom::thread;
 
 fn explore(case: impl Fn(Arc<FreeLists<Loom>>) + Copy + Send + Sync + 'static) {

@@ -17,12 +17,12 @@ mod pages;
 
 use clearway_machine::{AtomicWord, Loom, Machine};
 use clearway_storage::{BufferPool, BufferPoolOptions, PAGE_SIZE, RacyPage, StorageError};
-use loom::sync::Arc;
 use loom::thread;
 use pages::{MemoryPages, put_number, racy_numbers};
+use std::sync::Arc;
 use std::sync::atomic::Ordering::{Acquire, Relaxed, Release};
 
-type Device = std::sync::Arc<MemoryPages<Loom>>;
+type Device = Arc<MemoryPages<Loom>>;
 
 struct Pool {
     pool: BufferPool<Loom, Device>,
@@ -44,7 +44,7 @@ fn explore(frames: usize, preemptions: usize, case: impl Fn(Arc<Pool>) + Copy + 
         builder.check(move || {
             Loom::workers();
             let device = Device::new(MemoryPages::new(2));
-            let pool = BufferPool::with_frames(frames, options, std::sync::Arc::clone(&device));
+            let pool = BufferPool::with_frames(frames, options, Arc::clone(&device));
             let step = <Loom as Machine>::U32::new(0);
             case(Arc::new(Pool { pool, device, step }));
         });

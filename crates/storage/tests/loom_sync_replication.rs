@@ -7,6 +7,7 @@
 
 #![cfg(feature = "loom")]
 
+use std::sync::Arc;
 use std::sync::atomic::Ordering::{Acquire, Relaxed, Release};
 use std::time::Duration;
 
@@ -15,7 +16,6 @@ use clearway_storage::Lsn;
 use clearway_storage::sync_replication::{
     LogSender, ReplicationLevel, ReplicationWait, StandbyId, StandbyNames, StandbyProgress, SyncReplication,
 };
-use loom::sync::Arc;
 use loom::thread;
 
 struct Shared {
@@ -62,7 +62,7 @@ fn explore(preemptions: usize, case: impl Fn(Arc<Shared>) + Send + Sync + 'stati
         Loom::workers();
         let replication = SyncReplication::<Loom>::new();
         replication.set_names(StandbyNames::parse("berlin").unwrap());
-        let berlin = replication.join("berlin", std::sync::Arc::new(LogSender::new(|| ())));
+        let berlin = replication.join("berlin", Arc::new(LogSender::new(|| ())));
         case(Arc::new(Shared {
             replication,
             berlin,
@@ -210,9 +210,7 @@ fn loom_the_next_standby_counts_when_the_first_goes() {
     explore(2, |shared| {
         let names = StandbyNames::parse("berlin, paris").unwrap();
         shared.replication.set_names(names);
-        let paris = shared
-            .replication
-            .join("paris", std::sync::Arc::new(LogSender::new(|| ())));
+        let paris = shared.replication.join("paris", Arc::new(LogSender::new(|| ())));
         shared.report(50);
         shared.reported.store(100, Release);
         let progress = StandbyProgress {

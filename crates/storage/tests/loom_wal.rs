@@ -20,6 +20,7 @@
 
 mod support;
 
+use std::sync::Arc;
 use std::sync::atomic::Ordering::Relaxed;
 
 use clearway_latch::LwLockVariant;
@@ -29,7 +30,6 @@ use clearway_storage::wal::reader::LogReader;
 use clearway_storage::wal::record::RecordKind;
 use clearway_storage::wal::{LogFlushVariant, LogInsertVariant, LogOptions, LogReserveVariant, Wal};
 use clearway_txn::Xid;
-use loom::sync::Arc;
 use support::MemoryDevice;
 
 const START: u64 = 64;

@@ -10,9 +10,10 @@
 
 mod support;
 
+use std::sync::Arc;
+
 use clearway_machine::{Loom, Switch};
 use clearway_txn::{ProcArray, ProcArrayOptions, ProcClearVariant, ProcId, SnapshotVariant, Xid};
-use loom::sync::Arc;
 use loom::thread;
 use support::{ALICE, BOB, CAROL, array, explore, snapshot};
 

@@ -10,11 +10,11 @@
 
 mod support;
 
+use std::sync::Arc;
 use std::sync::atomic::Ordering::{Acquire, Release};
 
 use clearway_machine::{AtomicWord, Loom, Machine};
 use clearway_txn::{KnownXids, KnownXidsOptions, Xid};
-use loom::sync::Arc;
 use loom::thread;
 use support::explore;
 use support::known_xids::{Model, Step, begun, taken};

@@ -10,13 +10,13 @@
 
 mod support;
 
+use std::sync::Arc;
 use std::sync::atomic::Ordering::{Acquire, Relaxed, Release};
 use std::time::Duration;
 
 use clearway_latch::LwLockVariant;
 use clearway_machine::{AtomicWord, DataCell, Loom, Machine, Semaphore, Switch, WaitEvent, WorkerId};
 use clearway_txn::{LockError, LockManager, LockMode, LockTag, LockWait, ProcId, RelationLocksVariant};
-use loom::sync::Arc;
 use loom::thread;
 use support::{ALICE, BOB, CAROL, DAVE, array, explore};
 
@@ -66,7 +66,7 @@ fn explore_each(preemptions: usize, mode: LockMode, case: fn(Arc<Shared>)) {
         explore(preemptions, move || {
             // The model's own thread is worker 0.
             assert_eq!(Loom::worker(), WorkerId(0));
-            let array = std::sync::Arc::new(array::<Loom>(LwLockVariant::SingleCas, 4));
+            let array = Arc::new(array::<Loom>(LwLockVariant::SingleCas, 4));
             let lwlock = LwLockVariant::SingleCas;
             let shared = Shared {
                 locks: LockManager::new(array, lwlock, relation_locks, Duration::MAX),
