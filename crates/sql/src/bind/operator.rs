@@ -3,6 +3,7 @@
 use sqlparser::ast::{self, BinaryOperator};
 
 use crate::bind::missing_function::text_search_operator;
+use crate::bind::row::no_rows_to_overlap;
 use crate::bind::scope::Scope;
 use crate::bind::{Binder, Typed, boolean, fold, predicate};
 use crate::error::{EngineError, Result, SqlState};
@@ -59,6 +60,9 @@ impl Binder<'_> {
         scope: &mut Scope,
         position: Option<u32>,
     ) -> Result<Typed> {
+        if *op == BinaryOperator::Overlaps {
+            return Err(no_rows_to_overlap(position));
+        }
         let right = self.expression(right, scope)?;
         let symbol = symbol_of(op).map_err(|error| error.or_position(position))?;
         self.operation(left, &symbol, right, position)

@@ -11,6 +11,7 @@
 //! | `(a, b) in ((1, 2), (3, 4))` | [`Expr::RowTest`] |
 //! | `(a, b) in (select …)`, `(a, b) < all (select …)` | [`SubqueryForm::Quantified`] |
 //! | `(a, b) = (select …)` | [`SubqueryForm::Row`] |
+//! | `(a, b) overlaps (c, d)` | a call of `overlaps` with the columns of both |
 //! | `(a, b) is null`, `is not null` | all columns are |
 
 use sqlparser::ast;
@@ -24,6 +25,11 @@ use crate::error::{EngineError, Result, SqlState};
 use crate::expr::{CompareOp, Expr, Quantified, SubqueryForm};
 use crate::value::DataType;
 
+/// 42601 for OVERLAPS with anything but a row on a side.
+pub(super) fn no_rows_to_overlap(position: Option<u32>) -> EngineError {
+    EngineError::new(SqlState::SYNTAX_ERROR, "syntax error at or near \"OVERLAPS\"").or_position(position)
+}
+
 impl Binder<'_> {
     /// An operator that has a row value on its left; `None` if it is none that takes one.
     pub(super) fn row_operator(
@@ -34,6 +40,13 @@ impl Binder<'_> {
         position: Option<u32>,
     ) -> Result<Option<Typed>> {
         let expr = match operator {
+            ast::Expr::BinaryOp {
+                op: ast::BinaryOperator::Overlaps,
+                right,
+                ..
+            } => {
+                return self.overlaps(left, right, scope, position).map(Some);
+            }
             ast::Expr::BinaryOp { op, right, .. } => {
                 let Some(op) = comparison(op) else {
                     return Ok(None);
@@ -104,6 +117,30 @@ impl Binder<'_> {
             _ => return Ok(None),
         };
         Ok(Some(boolean(expr)))
+    }
+
+    /// `(a, b) OVERLAPS (c, d)`.
+    fn overlaps(
+        &mut self,
+        left: &[RowColumn<'_>],
+        right: &ast::Expr,
+        scope: &mut Scope,
+        position: Option<u32>,
+    ) -> Result<Typed> {
+        let right_position = self.position_of(right);
+        let right = columns_of(right).ok_or_else(|| no_rows_to_overlap(right_position))?;
+        let mut arguments = Vec::with_capacity(4);
+        for (side, columns, position) in [("left", left, position), ("right", &right, right_position)] {
+            if columns.len() != 2 {
+                return Err(EngineError::new(
+                    SqlState::SYNTAX_ERROR,
+                    format!("wrong number of parameters on {side} side of OVERLAPS expression"),
+                )
+                .or_position(position));
+            }
+            arguments.append(&mut self.row_of(columns, scope)?);
+        }
+        self.scalar_of("overlaps", arguments, position)
     }
 
     pub(super) fn row_of(&mut self, columns: &[RowColumn<'_>], scope: &mut Scope) -> Result<Vec<Typed>> {

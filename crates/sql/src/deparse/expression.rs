@@ -10,7 +10,7 @@ use super::{Layout, Printer, unprinted};
 use crate::bind::{columns_of, normal, plain_name};
 use crate::common_type::common_type;
 use crate::error::Result;
-use crate::function::quote_identifier;
+use crate::function::{self, quote_identifier};
 use crate::type_name;
 use crate::value::DataType;
 use crate::value::user_type::{UserType, definition_of};
@@ -319,6 +319,9 @@ impl Printer<'_> {
             parts.push(right);
             return Ok(condition(if and { Node::And(parts) } else { Node::Or(parts) }));
         }
+        if *op == BinaryOperator::Overlaps {
+            return self.overlaps(left, right);
+        }
         let symbol = symbol_of(op);
         if let (ast::Expr::Tuple(left), ast::Expr::Tuple(right)) = (left, right) {
             return self.rows(&symbol, left, right);
@@ -326,6 +329,27 @@ impl Printer<'_> {
         let (left, right) = (self.node(left)?, self.node(right)?);
         let data_type = self.result_of(&symbol, left.data_type, right.data_type);
         Ok(Typed::new(operator(&symbol, left, right)?, data_type))
+    }
+
+    /// `(a, b) OVERLAPS (c, d)`.
+    fn overlaps(&mut self, left: &ast::Expr, right: &ast::Expr) -> Result<Typed> {
+        let (Some(left), Some(right)) = (columns_of(left), columns_of(right)) else {
+            return Err(unprinted());
+        };
+        let mut nodes = Vec::with_capacity(4);
+        for column in left.iter().chain(&right) {
+            nodes.push(self.node(column)?);
+        }
+        let types: Vec<DataType> = nodes.iter().map(|typed| typed.data_type).collect();
+        let signature = function::resolve("overlaps", &types).map_err(|_| unprinted())?;
+        let arguments = nodes.into_iter().zip(&signature.arguments);
+        let arguments = arguments.map(|(typed, to)| coerced(typed, *to));
+        let texts = ["((", ", ", ") OVERLAPS (", ", ", "))"];
+        Ok(condition(Node::Special {
+            texts: texts.map(str::to_owned).to_vec(),
+            arguments: arguments.collect::<Result<_>>()?,
+            closed: true,
+        }))
     }
 
     /// A comparison of rows, field by field.

@@ -231,6 +231,10 @@ fn name_of(tree: &ast::Expr) -> ColumnName {
         ast::Expr::CompoundIdentifier(parts) => parts.last().map_or(Nothing, |last| OfPart(normal(last))),
         ast::Expr::Nested(inner) | ast::Expr::Collate { expr: inner, .. } => name_of(inner),
         ast::Expr::AtTimeZone { .. } => OfPart("timezone".to_owned()),
+        ast::Expr::BinaryOp {
+            op: ast::BinaryOperator::Overlaps,
+            ..
+        } => OfPart("overlaps".to_owned()),
         ast::Expr::Cast { expr, data_type, .. } => match name_of(expr) {
             OfPart(name) => OfPart(name),
             _ => OfForm(internal_type_name(data_type)),

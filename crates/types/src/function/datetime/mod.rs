@@ -7,6 +7,7 @@ mod interval_template;
 mod make;
 mod operands;
 pub(super) mod operators;
+pub(super) mod overlaps;
 mod reading;
 mod template;
 pub(super) mod time;

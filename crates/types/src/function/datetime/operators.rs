@@ -147,14 +147,7 @@ pub(in crate::function) static ROWS: &[FunctionRow] = &[
     )
     .operator("+"),
     row(1359, "timestamptz", &[Date, TimeTz], TimestampTz, Pure(at_time)),
-    row(
-        1747,
-        "time_pl_interval",
-        &[Time, Span],
-        Time,
-        Pure(|x| time_moved(x, 1)),
-    )
-    .operator("+"),
+    row(1747, "time_pl_interval", &[Time, Span], Time, Pure(time_later)).operator("+"),
     row(
         1748,
         "time_mi_interval",
@@ -176,7 +169,7 @@ pub(in crate::function) static ROWS: &[FunctionRow] = &[
         "timetz_pl_interval",
         &[TimeTz, Span],
         TimeTz,
-        Pure(|x| time_moved(x, 1)),
+        Pure(time_later),
     )
     .operator("+"),
     row(
@@ -262,7 +255,7 @@ fn moved(arguments: &[Value], by: fn(Interval, i64) -> Result<i64>, back: bool) 
     }
 }
 
-fn later(arguments: &[Value]) -> Result<Value> {
+pub(super) fn later(arguments: &[Value]) -> Result<Value> {
     moved(arguments, Interval::after, false)
 }
 
@@ -304,6 +297,11 @@ fn at_time(arguments: &[Value]) -> Result<Value> {
         Value::TimeTz(micros, zone) => at(micros + i64::from(zone) * 1_000_000).map(Value::TimestampTz),
         ref other => Err(EngineError::internal(format!("{other:?} is used as a time"))),
     }
+}
+
+/// A time of day and an interval to the time of day after it, around midnight.
+pub(super) fn time_later(arguments: &[Value]) -> Result<Value> {
+    time_moved(arguments, 1)
 }
 
 /// A time of day moved by the time of an interval, around midnight.
