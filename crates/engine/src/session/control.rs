@@ -72,6 +72,10 @@ impl Session {
             ControlStatement::CreateExtension { name, if_not_exists } => {
                 self.extension_is_there(name, *if_not_exists, out)?;
             }
+            ControlStatement::DropDatabase { name, if_exists } => {
+                self.check_not_in_recovery("DROP DATABASE")?;
+                self.drop_database(name, *if_exists, out)?;
+            }
             ControlStatement::Reset(Some(name)) => self.set(name, None, false, out)?,
             ControlStatement::Reset(None) => self.settings.reset_all(self.txn.phase != Phase::None),
             ControlStatement::Show(name) => {
@@ -212,6 +216,24 @@ impl Session {
         match if_not_exists {
             true => self.notice(&Notice::new("NOTICE", code, format!("{told}, skipping")), out),
             false => Err(EngineError::new(code, told)),
+        }
+    }
+
+    /// DROP DATABASE: 55006 for the session's own, which is the only one; 3D000, or a notice, for any other.
+    fn drop_database(&self, name: &str, if_exists: bool, out: &mut dyn Output) -> Result<()> {
+        if name == self.info.database {
+            return Err(EngineError::new(
+                SqlState::OBJECT_IN_USE,
+                "cannot drop the currently open database",
+            ));
+        }
+        let told = format!("database \"{name}\" does not exist");
+        match if_exists {
+            true => {
+                let code = SqlState::SUCCESS;
+                self.notice(&Notice::new("NOTICE", code, format!("{told}, skipping")), out)
+            }
+            false => Err(EngineError::new(SqlState::INVALID_CATALOG_NAME, told)),
         }
     }
 

@@ -199,7 +199,8 @@ fn word(definition: &Definition, value: &str, words: &[&str]) -> Result<String> 
     }
     if !words.contains(&lower.as_str()) {
         let hint = format!("Available values: {}.", words.join(", "));
-        return Err(invalid(definition.shown, value).with_hint(hint));
+        // Not as SHOW has it, as in PostgreSQL.
+        return Err(invalid(definition.name, value).with_hint(hint));
     }
     // Of several spellings SHOW gives one.
     match SynchronousCommit::parse(&lower) {

@@ -156,6 +156,10 @@ impl Binder<'_> {
                 payload: payload.clone(),
             },
             WaitForLsn(wait) => WaitForLsn(wait.clone()),
+            DropDatabase { name, if_exists } => DropDatabase {
+                name: name.clone(),
+                if_exists: *if_exists,
+            },
             DiscardAll => DiscardAll,
             DiscardTemporary => DiscardTemporary,
             DiscardSequences => DiscardSequences,

@@ -160,6 +160,13 @@ pub enum ControlStatement<S: Stage = Resolved> {
     },
     /// WAIT FOR LSN
     WaitForLsn(WaitForLsn),
+    /// DROP DATABASE: of one that is not there, for there is one alone, which the session is in.
+    DropDatabase {
+        /// Its name.
+        name: String,
+        /// A notice instead of an error if it is not there.
+        if_exists: bool,
+    },
     /// DISCARD ALL
     DiscardAll,
     /// DISCARD TEMP
@@ -214,6 +221,7 @@ impl ControlStatement {
             ControlStatement::Unlisten(_) => "UNLISTEN",
             ControlStatement::Notify { .. } => "NOTIFY",
             ControlStatement::WaitForLsn(_) => "WAIT",
+            ControlStatement::DropDatabase { .. } => "DROP DATABASE",
             ControlStatement::DiscardAll => "DISCARD ALL",
             ControlStatement::DiscardTemporary => "DISCARD TEMP",
             ControlStatement::DiscardSequences => "DISCARD SEQUENCES",

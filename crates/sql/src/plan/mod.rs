@@ -229,6 +229,7 @@ impl Statement {
                 Some("VACUUM")
             }
             Statement::Control(ControlStatement::DiscardAll) => Some("DISCARD ALL"),
+            Statement::Control(ControlStatement::DropDatabase { .. }) => Some("DROP DATABASE"),
             Statement::Control(ControlStatement::AlterSystem { .. }) => Some("ALTER SYSTEM"),
             Statement::Definition(DefinitionStatement::CreateIndex(create)) if create.concurrently => {
                 Some("CREATE INDEX CONCURRENTLY")

@@ -2,8 +2,8 @@
 //!
 //! They are read here because sqlparser knows them in part only. CREATE TABLE … AS is the clause that says where the rows
 //! go, and a query behind its AS, which is parsed as any statement is. LIKE clauses stand among the columns: they are cut
-//! out, and what is left is a CREATE TABLE that sqlparser takes. So is OF with its type. What is cut out leaves blanks, so
-//! that places stay.
+//! out, and what is left is a CREATE TABLE that sqlparser takes. So is OF with its type, and NOT VALID. What is cut out
+//! leaves blanks, so that places stay.
 //!
 //! ```text
 //! create table t (a int, like other including all, b int)
@@ -50,7 +50,7 @@ pub(super) fn is_create_table(words: &[&str]) -> bool {
 }
 
 impl Reader<'_> {
-    /// CREATE TABLE with AS, OF or LIKE; `None` for one with none of them.
+    /// CREATE TABLE with AS, OF, LIKE or NOT VALID; `None` for one with none of them.
     pub(super) fn create_table(&mut self) -> Result<Option<Tree>> {
         self.expect("create")?;
         let mut into = IntoTable::default();
@@ -148,19 +148,20 @@ impl Reader<'_> {
         found
     }
 
-    /// The LIKE clauses among the columns, and the statement without them; `None` if there are none.
+    /// The LIKE clauses among the columns, and the statement without them and without NOT VALID; `None` if there are none.
     fn with_like(&mut self) -> Result<Option<Tree>> {
         if !self.eat_symbol('(') {
             return Ok(None);
         }
         let elements = self.elements();
         let is_like = |element: &[Token]| matches!(element, [first, ..] if is_word(first, "like"));
-        if !elements.iter().any(|range| is_like(&self.tokens[range.clone()])) {
-            return Ok(None);
-        }
         let mut likes = Vec::new();
         let (mut columns, mut kept) = (0, 0);
-        let mut cut = Vec::new();
+        let mut cut = self.not_valid(&elements)?;
+        let has_like = elements.iter().any(|range| is_like(&self.tokens[range.clone()]));
+        if !has_like && cut.is_empty() {
+            return Ok(None);
+        }
         for range in elements {
             let element = &self.tokens[range.clone()];
             let comma = range.start - 1;
@@ -170,12 +171,9 @@ impl Reader<'_> {
                 self.at = range.start + 1;
                 likes.push(self.like_clause(columns, range.end)?);
             } else {
-                let is_constraint = element.first().is_some_and(
-                    |token| matches!(&token.kind, Kind::Word(word) if CONSTRAINT_WORDS.contains(&word.as_str())),
-                );
-                columns += usize::from(!is_constraint);
+                columns += usize::from(!is_constraint(element));
                 kept += 1;
-                if kept > 1 {
+                if kept > 1 || !has_like {
                     continue;
                 }
             }
@@ -197,10 +195,12 @@ impl Reader<'_> {
     /// A typed table, behind its OF, which is the token `of_at`.
     fn of_type(&mut self, of_at: usize) -> Result<Tree> {
         let of = self.name()?;
-        let cut = self.tokens[of_at].start..self.tokens[self.at - 1].end;
+        let mut cut = vec![self.tokens[of_at].start..self.tokens[self.at - 1].end];
         let has_list = self.eat_symbol('(');
         if has_list {
-            for element in self.elements() {
+            let elements = self.elements();
+            cut.append(&mut self.not_valid(&elements)?);
+            for element in elements {
                 let first = self.tokens[element.clone()].first();
                 if first.is_none_or(|first| is_word(first, "like")) {
                     self.at = element.start;
@@ -208,7 +208,7 @@ impl Reader<'_> {
                 }
             }
         }
-        let text = blanked(self.text, &[cut]);
+        let text = blanked(self.text, &cut);
         let tree = parse_mended(&text, self.offset, |tokens| {
             if has_list {
                 typed_table::mend(tokens);
@@ -220,6 +220,47 @@ impl Reader<'_> {
             likes: Vec::new(),
             of: Some(of),
         })
+    }
+
+    /// The places of NOT VALID behind the constraints of a table that is made: there are no rows that they could be false
+    /// of, so they are valid, as in PostgreSQL. 0A000 for constraints that have an index.
+    fn not_valid(&self, elements: &[std::ops::Range<usize>]) -> Result<Vec<std::ops::Range<usize>>> {
+        let mut found = Vec::new();
+        for range in elements {
+            let element = &self.tokens[range.clone()];
+            if !is_constraint(element) {
+                continue;
+            }
+            let kind = match element {
+                [constraint, _, kind, ..] if is_word(constraint, "constraint") => kind,
+                _ => &element[0],
+            };
+            let indexed = match () {
+                () if is_word(kind, "unique") => Some("UNIQUE"),
+                () if is_word(kind, "primary") => Some("PRIMARY KEY"),
+                () => None,
+            };
+            let mut depth = 0;
+            for pair in element.windows(2) {
+                match pair[0].kind {
+                    Kind::Symbol('(') => depth += 1,
+                    Kind::Symbol(')') => depth -= 1,
+                    _ => {}
+                }
+                // In parentheses `valid` is a column.
+                if depth > 0 || !is_word(&pair[0], "not") || !is_word(&pair[1], "valid") {
+                    continue;
+                }
+                if let Some(indexed) = indexed {
+                    return Err(EngineError::new(
+                        SqlState::FEATURE_NOT_SUPPORTED,
+                        format!("{indexed} constraints cannot be marked NOT VALID"),
+                    ));
+                }
+                found.push(pair[0].start..pair[1].end);
+            }
+        }
+        Ok(found)
     }
 
     /// The tokens of each element of a list in parentheses, behind the opening one.
@@ -288,6 +329,13 @@ impl Reader<'_> {
             including,
         })
     }
+}
+
+/// True for the constraint of a table, of the elements of CREATE TABLE.
+fn is_constraint(element: &[Token]) -> bool {
+    element.first().is_some_and(
+        |token| matches!(&token.kind, Kind::Word(word) if CONSTRAINT_WORDS.contains(&word.as_str())),
+    )
 }
 
 fn is_word(token: &Token, wanted: &str) -> bool {

@@ -297,6 +297,7 @@ impl Reader<'_> {
         let (verb, _) = self.identifier()?;
         Ok(match verb.as_str() {
             "truncate" => Tree::Definition(self.truncate()?),
+            "drop" if self.eat("database") => Tree::Control(self.drop_database()?),
             "drop" => Tree::Definition(self.drop()?),
             "reindex" => Tree::Definition(NamedDefinition::Reindex(self.reindex()?)),
             "comment" => Tree::Definition(NamedDefinition::Comment(self.comment()?)),
@@ -449,6 +450,23 @@ impl Reader<'_> {
             restart_identity,
             cascade,
         })
+    }
+
+    /// DROP DATABASE, behind both words. FORCE ends the sessions in it: there are none.
+    fn drop_database(&mut self) -> Result<ControlStatement<AsRead>> {
+        let if_exists = self.eat("if exists");
+        let name = self.identifier()?.0;
+        if self.eat("with") || self.peek() == Some(&Kind::Symbol('(')) {
+            self.expect_symbol('(')?;
+            loop {
+                self.expect("force")?;
+                if !self.eat_symbol(',') {
+                    break;
+                }
+            }
+            self.expect_symbol(')')?;
+        }
+        Ok(ControlStatement::DropDatabase { name, if_exists })
     }
 
     fn drop(&mut self) -> Result<NamedDefinition> {
