@@ -41,6 +41,10 @@ impl Printer<'_> {
                 if let Some(row) = self.row_of_type(expr, data_type)? {
                     return Ok(row);
                 }
+                if let (E::Array(array), Some(element)) = (bare(expr), data_type.element()) {
+                    let node = self.array_of(&array.elem, (element, typmod), data_type, false)?;
+                    return Ok(typed_as(node, data_type, typmod));
+                }
                 let argument = self.node(expr)?;
                 typed_as(converted(argument, data_type, typmod, false)?, data_type, typmod)
             }
@@ -626,10 +630,16 @@ impl Printer<'_> {
 
     fn array(&mut self, tree: &ast::Expr, elements: &[ast::Expr]) -> Result<Typed> {
         let mut nodes = Vec::with_capacity(elements.len());
+        if elements
+            .iter()
+            .any(|element| matches!(element, ast::Expr::Array(_)))
+        {
+            let data_type = self.type_of(tree).0;
+            let element = data_type.element().ok_or_else(unprinted)?;
+            let node = self.array_of(elements, (element, -1), data_type, true)?;
+            return Ok(Typed::new(node, data_type));
+        }
         for element in elements {
-            if matches!(element, ast::Expr::Array(_)) {
-                return Err(unprinted());
-            }
             nodes.push(self.node(element)?);
         }
         let types: Vec<DataType> = nodes.iter().map(|typed| typed.data_type).collect();
@@ -646,6 +656,22 @@ impl Printer<'_> {
             Node::Array(nodes.collect::<Result<_>>()?, data_type),
             data_type,
         ))
+    }
+
+    /// An array whose elements, and those of lists among them, become values of a type: by themselves, or as a cast of the
+    /// array to `data_type` says.
+    fn array_of(
+        &mut self,
+        elements: &[ast::Expr],
+        (element, typmod): (DataType, i32),
+        data_type: DataType,
+        implicit: bool,
+    ) -> Result<Node> {
+        let nodes = elements.iter().map(|tree| match tree {
+            ast::Expr::Array(inner) => self.array_of(&inner.elem, (element, typmod), data_type, implicit),
+            other => converted(self.node(other)?, element, typmod, implicit),
+        });
+        Ok(Node::Array(nodes.collect::<Result<_>>()?, data_type))
     }
 
     fn part(&mut self, tree: &ast::Expr, root: &ast::Expr, chain: &[ast::AccessExpr]) -> Result<Typed> {
@@ -760,6 +786,14 @@ fn not_if(negated: bool, node: Node) -> Node {
         true => Node::Not(Box::new(node)),
         false => node,
     }
+}
+
+/// The expression without parentheses around it.
+fn bare(mut tree: &ast::Expr) -> &ast::Expr {
+    while let ast::Expr::Nested(inner) = tree {
+        tree = inner;
+    }
+    tree
 }
 
 /// An operator as it is written, without the schema that `operator(…)` names.
