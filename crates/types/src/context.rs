@@ -8,6 +8,10 @@ use crate::value::Value;
 pub trait SessionFacts {
     /// Start of the transaction, as a timestamptz value (`now()`).
     fn transaction_timestamp(&self) -> i64;
+    /// The id of the transaction; `None` if it has none.
+    fn transaction_id(&self) -> Option<u64> {
+        None
+    }
     /// Start of the statement, as a timestamptz value.
     fn statement_timestamp(&self) -> i64;
     /// The session's number.

@@ -240,6 +240,10 @@ impl SessionFacts for Facts<'_> {
         self.slot.process_id as i32
     }
 
+    fn transaction_id(&self) -> Option<u64> {
+        self.slot.transaction()?.1
+    }
+
     fn database(&self) -> &str {
         &self.info.database
     }

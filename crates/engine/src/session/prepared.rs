@@ -545,6 +545,7 @@ fn plan_for(
             reads: Vec::new(),
             failure: None,
             accesses: Vec::new(),
+            needs_xid: false,
         }),
     }
 }

@@ -307,8 +307,8 @@ impl Transaction {
         self.assign_new_xid()
     }
 
-    /// As [`assign_xid`](Self::assign_xid), for a transaction that notifies, which one that is read only may.
-    pub(crate) fn assign_xid_to_notify(&mut self) -> Result<Xid> {
+    /// As [`assign_xid`](Self::assign_xid), for one that notifies or asks for its id, which one that is read only may.
+    pub(crate) fn assign_xid_though_read_only(&mut self) -> Result<Xid> {
         match self.xid {
             Some(xid) => Ok(xid),
             None => self.assign_new_xid(),

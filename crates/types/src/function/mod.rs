@@ -47,6 +47,7 @@ pub mod styled;
 mod system_column;
 mod table;
 mod text;
+mod transaction;
 mod trigonometry;
 mod uuid;
 mod variadic;
@@ -135,6 +136,11 @@ impl Function {
     /// True if it is `coalesce`, which evaluates its own arguments.
     pub fn is_coalesce(self) -> bool {
         matches!(self.row.implementation, Implementation::Coalesce)
+    }
+
+    /// True if it gives the id of the transaction, which needs one then.
+    pub fn asks_for_xid(self) -> bool {
+        self.row.oid == transaction::TXID_CURRENT
     }
 
     /// The name by which PostgreSQL has it.

@@ -9,7 +9,7 @@ use super::row::FunctionRow;
 use super::{
     acl, advisory_lock, backend, bits, bytes, catalog, connection, datetime, description, encoding,
     float_states, json, mac, math, monitoring, network, notification, number, objects, privilege, quote,
-    recovery, regex, sequence, session, text, trigonometry, uuid,
+    recovery, regex, sequence, session, text, transaction, trigonometry, uuid,
 };
 
 /// The rows of each file of functions.
@@ -49,6 +49,7 @@ static TABLES: &[&[FunctionRow]] = &[
     text::format::ROWS,
     text::part::ROWS,
     text::unicode::ROWS,
+    transaction::ROWS,
     trigonometry::ROWS,
     uuid::ROWS,
 ];
