@@ -195,11 +195,12 @@ impl Reader<'_> {
     /// A typed table, behind its OF, which is the token `of_at`.
     fn of_type(&mut self, of_at: usize) -> Result<Tree> {
         let of = self.name()?;
-        let mut cut = vec![self.tokens[of_at].start..self.tokens[self.at - 1].end];
+        let of_clause = self.tokens[of_at].start..self.tokens[self.at - 1].end;
+        let mut cut = Vec::new();
         let has_list = self.eat_symbol('(');
         if has_list {
             let elements = self.elements();
-            cut.append(&mut self.not_valid(&elements)?);
+            cut = self.not_valid(&elements)?;
             for element in elements {
                 let first = self.tokens[element.clone()].first();
                 if first.is_none_or(|first| is_word(first, "like")) {
@@ -208,6 +209,7 @@ impl Reader<'_> {
                 }
             }
         }
+        cut.insert(0, of_clause);
         let text = blanked(self.text, &cut);
         let tree = parse_mended(&text, self.offset, |tokens| {
             if has_list {
