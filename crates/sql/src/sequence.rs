@@ -123,6 +123,17 @@ fn bounds_of(data_type: DataType) -> (i64, i64) {
 }
 
 impl SequenceOptions {
+    /// True if a change by these options, which makes `after` of `before`, may count in another way: what is reserved is
+    /// reserved no more.
+    pub fn count_anew(&self, before: &SequenceNumbers, after: &SequenceNumbers) -> bool {
+        self.increment.is_some()
+            || self.min.is_some()
+            || self.max.is_some()
+            || self.cache.is_some()
+            || self.cycle.is_some()
+            || (before.min, before.max) != (after.min, after.max)
+    }
+
     /// Those in force with these options: of a new sequence, or over those of `before`. `identity`: of an identity column.
     pub fn numbers(&self, before: Option<&SequenceNumbers>, identity: bool) -> Result<SequenceNumbers> {
         let data_type = self

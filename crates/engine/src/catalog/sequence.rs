@@ -188,6 +188,12 @@ impl Sequence {
         Ok(Unsecured::new((), state.reserved_at))
     }
 
+    /// Lets the next number reserve others anew, by options that have changed: R1 holds for those given out, which are all
+    /// up to the last.
+    pub(crate) fn reserve_anew(&self) {
+        self.state().now.reserved = 0;
+    }
+
     /// Logs the page's number.
     fn log(&self, storage: &Storage, state: &mut State, number: i64, is_called: bool) -> Result<()> {
         let page = storage.pin(self.page()).map_err(storage_error)?;

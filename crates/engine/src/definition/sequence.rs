@@ -198,18 +198,20 @@ impl DefinitionChange<'_, '_, '_> {
             sequence.owner = owner.transpose()?;
         }
         let identity = sequence.owner.is_some_and(|owner| owner.identity);
-        sequence.numbers = options.numbers(Some(&sequence.numbers), identity)?;
+        let before = sequence.numbers;
+        sequence.numbers = options.numbers(Some(&before), identity)?;
         let numbers = sequence.numbers;
         if let Some(first) = options.restart {
             let first = first.unwrap_or(numbers.start);
             require_within("RESTART", first, numbers.min, numbers.max)?;
             sequence.rel = self.anew(entry, first)?;
         } else if !options.is_empty() {
-            let now = self
-                .catalog
-                .sequence(sequence.rel)
-                .now(self.execution.storage, false)?;
+            let counted = self.catalog.sequence(sequence.rel);
+            let now = counted.now(self.execution.storage, false)?;
             require_within("RESTART", now.last, numbers.min, numbers.max)?;
+            if options.count_anew(&before, &numbers) {
+                counted.reserve_anew();
+            }
         }
         let mut table = (*entry.def).clone();
         table.sequence = Some(Arc::new(sequence));
