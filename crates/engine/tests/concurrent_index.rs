@@ -17,7 +17,7 @@ use std::{fs, thread};
 
 use clearway_engine::{Engine, Session, SessionInfo};
 use clearway_machine::Watchdog;
-use common::{Fixture, config, error, query, run};
+use common::{Fixture, config, error, query, reset_statement_timeout, run};
 use set_on_drop::SetOnDrop;
 
 const STAGES: &str = "select c.relname, i.indisvalid, i.indisready, i.indislive from pg_index i \
@@ -222,7 +222,7 @@ fn an_index_that_fails_is_left_behind_and_made_whole_or_dropped() {
         run(&mut s, "create index concurrently by_kv on t (k, v)"),
         "ERROR 57014"
     );
-    query(&mut s, "reset statement_timeout");
+    reset_statement_timeout(&mut s);
     query(&mut writer, "commit");
     assert_eq!(query(&mut s, STAGES), "by_k|t|t|t, by_kv|f|f|t");
     query(

@@ -131,11 +131,11 @@ fn a_reader_that_waits_for_the_disk_can_be_stopped() {
              alice: update accounts set balance = 11 where id = 1                => waits for the log
              bob:   set statement_timeout = '100ms'                              => SET
              bob:   select balance from accounts where id = 1                    => ERROR 57014
-             bob:   set statement_timeout = 0                                    => SET
+             bob:   reset statement_timeout                                      => RESET
              bob:   select balance from accounts where id = 2                    => 20
              bob:   set statement_timeout = '100ms'                              => SET
              bob:   select balance from accounts where id = 1                    => ERROR 57014
-             bob:   set statement_timeout = 0                                    => SET
+             bob:   reset statement_timeout                                      => RESET
              bob:   begin                                                        => BEGIN
              bob:   update accounts set note = 'x' where id = 2                  => UPDATE 1
              bob:   set statement_timeout = '100ms'                              => SET
@@ -189,7 +189,7 @@ fn an_update_that_waits_for_room_on_its_page_can_be_stopped() {
         "bob: set synchronous_commit = off                      => SET
          bob: set statement_timeout = '500ms'                   => SET
          bob: {UPDATE}                                          => ERROR 57014
-         bob: set statement_timeout = 0                         => SET
+         bob: reset statement_timeout                           => RESET
          bob: {UPDATE}                                          => waits for the log
          cancel: bob
          bob => ERROR 57014

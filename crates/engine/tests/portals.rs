@@ -162,7 +162,7 @@ fn a_suspended_portal_can_be_cancelled_and_times_out() {
     let _watchdog = Watchdog::over_test();
     let fixture = Fixture::new("");
     let mut s = fixture.session();
-    query(&mut s, "set statement_timeout = '300ms'");
+    query(&mut s, "set statement_timeout = '1s'");
     let mut out = Collected::default();
     let portal = execute(
         &mut s,
@@ -171,7 +171,7 @@ fn a_suspended_portal_can_be_cancelled_and_times_out() {
         &mut out,
     );
     // Time between two portions does not count, time in one does.
-    std::thread::sleep(std::time::Duration::from_millis(400));
+    std::thread::sleep(std::time::Duration::from_millis(1_100));
     let portal = portal_of(s.resume(portal.unwrap(), 1, &mut out).unwrap());
     let error = s
         .resume(portal.unwrap(), 0, &mut clearway_engine::Discard::default())

@@ -14,6 +14,8 @@
 //! for its turn`, for commits in front of its own to be seen; `waits for a safe snapshot`, for those that the snapshot of a
 //! DEFERRABLE transaction may not show. `cancel: bob` sends a cancel request for what Bob's session runs.
 //!
+//! `reset statement_timeout` has no more time than the statements before it, so it is repeated until it is done.
+//!
 //! A session that is woken runs when the host lets it. Where the next line needs it to have come to its next wait, the story
 //! names that wait.
 //!
@@ -37,6 +39,8 @@ const PATIENCE: Duration = Duration::from_secs(120);
 
 /// The relation under which the lock of the catalog stands in `pg_locks`.
 const CATALOG_LOCK: &str = "1";
+
+const RESET_TIMEOUT: &str = "reset statement_timeout";
 
 /// An engine in a directory that goes away with it.
 pub struct Fixture {
@@ -144,6 +148,16 @@ pub fn run(session: &mut Session, sql: &str) -> String {
     show(session.execute_simple(sql, &mut out), &out)
 }
 
+/// Takes the limit from the session's statements. That statement has a limit too, and is repeated when it is late.
+pub fn reset_statement_timeout(session: &mut Session) -> String {
+    loop {
+        let shown = run(session, RESET_TIMEOUT);
+        if shown != "ERROR 57014" {
+            return shown;
+        }
+    }
+}
+
 /// The rows of a query, in one line; panics on errors.
 #[track_caller]
 pub fn query(session: &mut Session, sql: &str) -> String {
@@ -206,7 +220,11 @@ impl Stage {
             let (process_id, secret) = session.cancel_key();
             std::thread::spawn(move || {
                 for sql in inbox {
-                    if outbox.send(run(&mut session, &sql)).is_err() {
+                    let shown = match sql.as_str() {
+                        RESET_TIMEOUT => reset_statement_timeout(&mut session),
+                        sql => run(&mut session, sql),
+                    };
+                    if outbox.send(shown).is_err() {
                         return;
                     }
                 }

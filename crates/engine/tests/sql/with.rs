@@ -3,7 +3,7 @@
 use clearway_engine::SqlState;
 use clearway_machine::Watchdog;
 
-use crate::common::{Fixture, error, query, run};
+use crate::common::{Fixture, error, query, reset_statement_timeout, run};
 
 /// The rules of recursion, in PostgreSQL's words.
 #[test]
@@ -94,7 +94,7 @@ fn a_query_without_end_can_be_ended() {
     ] {
         assert_eq!(run(&mut s, &sql), "ERROR 57014", "{sql}");
     }
-    query(&mut s, "set statement_timeout = 0");
+    reset_statement_timeout(&mut s);
     assert_eq!(query(&mut s, "select count(*) from t"), "0");
 }
 

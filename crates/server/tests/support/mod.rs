@@ -282,6 +282,13 @@ impl<S: Read + Write> Raw<S> {
             .collect()
     }
 
+    /// Takes the limit from the session's statements. That statement has a limit too, and is repeated when it is late.
+    pub fn reset_statement_timeout(&mut self) {
+        wait_for("the end of the timeout", || {
+            kinds(&self.query("reset statement_timeout")) == "C"
+        });
+    }
+
     /// Runs a simple query that must not fail, for its single value.
     pub fn value(&mut self, sql: &str) -> String {
         self.rows(sql)[0][0].clone().expect("a value")
