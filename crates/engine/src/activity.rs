@@ -17,7 +17,7 @@ use std::sync::{Arc, Mutex, OnceLock};
 
 use crate::cancel_reason::CancelReason;
 use clearway_machine::{Machine, Native, WaitClass, WaitEvent, WorkerId};
-use clearway_txn::{ProcId, TransactionTurn};
+use clearway_txn::{ProcId, TransactionTurn, Xid};
 
 use crate::session_counts::SessionCounts;
 pub use background::BackgroundActivity;
@@ -497,6 +497,17 @@ impl ActivitySlot {
         let xid = self.transaction_id.load(Ordering::Relaxed);
         (self.transaction_start.load(Ordering::Relaxed) != 0)
             .then_some((number, Some(xid).filter(|xid| *xid != 0)))
+    }
+
+    /// The id of its transaction; `None` if it has none.
+    #[inline]
+    pub(crate) fn transaction_id(&self) -> Option<Xid> {
+        Some(Xid(self.transaction_id.load(Ordering::Relaxed))).filter(|xid| xid.0 != 0)
+    }
+
+    /// Its transaction, which runs, has this id from now on.
+    pub(crate) fn set_transaction_id(&self, xid: Xid) {
+        self.transaction_id.store(xid.0, Ordering::Relaxed);
     }
 
     /// The text of its last statement, as far as it is kept.

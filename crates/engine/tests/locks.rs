@@ -516,7 +516,7 @@ fn a_definition_that_has_waited_often_waits_with_what_it_has() {
         carol: begin => BEGIN
         carol: alter table u add b int => ALTER TABLE
         alice: rollback => ROLLBACK
-        # He has not kept the table.
+        # Bob has given the table back.
         bob    => waits for the catalog
         alice: begin => BEGIN
         alice: lock table t => LOCK TABLE

@@ -12,6 +12,10 @@ pub trait SessionFacts {
     fn transaction_id(&self) -> Option<u64> {
         None
     }
+    /// The id of the transaction, assigned now if it has none.
+    fn assigned_transaction_id(&self) -> Result<u64> {
+        Err(EngineError::not_supported("the id of a transaction here"))
+    }
     /// Start of the statement, as a timestamptz value.
     fn statement_timestamp(&self) -> i64;
     /// The session's number.

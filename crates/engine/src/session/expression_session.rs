@@ -30,7 +30,7 @@ use crate::session::notifications::Channels;
 use crate::session::sequence_locks::SequenceLocks;
 use crate::session::serial_values::SerialValues;
 use crate::settings::Settings;
-use crate::transaction::PendingNotifications;
+use crate::transaction::{PendingNotifications, xid_of};
 use clearway_machine::{Native, WaitEvent, WaitScope};
 use clearway_sql::catalog_facts::CatalogFacts;
 use clearway_sql::context::{AdvisoryLock, CountsToReset, LogPosition, RowVersion};
@@ -241,7 +241,18 @@ impl SessionFacts for Facts<'_> {
     }
 
     fn transaction_id(&self) -> Option<u64> {
-        self.slot.transaction()?.1
+        self.slot.transaction_id().map(|xid| xid.0)
+    }
+
+    /// 0A000 where no transaction has begun: in an argument of EXECUTE.
+    fn assigned_transaction_id(&self) -> Result<u64> {
+        if self.slot.transaction().is_none() {
+            return Err(EngineError::not_supported(
+                "txid_current() outside of a transaction",
+            ));
+        }
+        let storage = &self.engine.storage;
+        xid_of(storage, self.locks.proc, self.slot).map(|xid| xid.0)
     }
 
     fn database(&self) -> &str {

@@ -119,7 +119,7 @@ impl Session {
     pub(super) fn prepare_notifications(&mut self) -> Result<()> {
         self.enter_channels()?;
         if !self.pending.get_mut().notifications.is_empty() {
-            self.txn.assign_xid_though_read_only()?;
+            self.txn.assign_xid_to_notify()?;
         }
         Ok(())
     }

@@ -545,7 +545,6 @@ fn plan_for(
             reads: Vec::new(),
             failure: None,
             accesses: Vec::new(),
-            needs_xid: false,
         }),
     }
 }

@@ -168,9 +168,6 @@ impl Session {
         if let Statement::Control(statement) = &cached.plan.statement {
             self.check_control(statement)?;
         }
-        if locks && cached.plan.needs_xid {
-            self.txn.assign_xid_though_read_only()?;
-        }
         if let Some(statement) = in_steps(&cached.plan.statement) {
             self.run_in_steps(&cached, statement, out)?;
             self.set_tag(&cached, None);

@@ -83,6 +83,7 @@ impl Transaction {
         interrupts: &Interrupts,
         announced: Option<Announcement<'_>>,
     ) -> Result<StandbyWait> {
+        self.take_asked_xid();
         if self.serializable.is_marking() && !self.is_closed() {
             self.check_serializable_commit()?;
         }
@@ -191,6 +192,7 @@ impl Transaction {
 
     /// Rolls back and leaves no transaction.
     pub(crate) fn rollback(&mut self) {
+        self.take_asked_xid();
         self.remove_serializable();
         // Before sessions that wait for the transaction or its locks go on: they use the definitions that they find.
         if self.overlay.is_some() || self.redefines {

@@ -21,6 +21,8 @@
 //! - T1: a transaction begins where none is, and nothing is left of the one before: no id, no lock, no definitions.
 //! - T2: rows are read under a snapshot. The one that a session kept from a statement before may see less than the locks
 //!   and definitions of this one want.
+//! - T3: an expression that asks for the id has the session's slot given one, since it reads the session only. The transaction
+//!   takes it from there when it needs an id itself, and when it ends. Until then no row is marked with it.
 //!
 //! # Savepoints
 //!
@@ -156,6 +158,23 @@ pub(crate) struct Transaction {
     /// The earliest of them since they were asked for.
     newly_gone: Option<u64>,
     serializable: SerializableReads,
+}
+
+/// The id of the transaction of a session, which has begun: assigned now if an expression has not asked for it (T3).
+pub(crate) fn xid_of(storage: &Storage, proc: ProcId, slot: &ActivitySlot) -> Result<Xid> {
+    if let Some(xid) = slot.transaction_id() {
+        return Ok(xid);
+    }
+    // A transaction of a standby is read only, so this is one that asks for its id, or that a fault of ours has let through.
+    if storage.is_standby() {
+        return Err(EngineError::new(
+            SqlState::READ_ONLY_SQL_TRANSACTION,
+            "cannot assign a transaction id during recovery",
+        ));
+    }
+    let xid = storage.assign_xid(proc).map_err(storage_error)?;
+    slot.set_transaction_id(xid);
+    Ok(xid)
 }
 
 impl Transaction {
@@ -307,8 +326,8 @@ impl Transaction {
         self.assign_new_xid()
     }
 
-    /// As [`assign_xid`](Self::assign_xid), for one that notifies or asks for its id, which one that is read only may.
-    pub(crate) fn assign_xid_though_read_only(&mut self) -> Result<Xid> {
+    /// As [`assign_xid`](Self::assign_xid), for a transaction that notifies, which one that is read only may.
+    pub(crate) fn assign_xid_to_notify(&mut self) -> Result<Xid> {
         match self.xid {
             Some(xid) => Ok(xid),
             None => self.assign_new_xid(),
@@ -316,17 +335,17 @@ impl Transaction {
     }
 
     fn assign_new_xid(&mut self) -> Result<Xid> {
-        // A transaction of a standby is read only, so this is one that a fault of ours has let through.
-        if self.storage.is_standby() {
-            return Err(EngineError::new(
-                SqlState::READ_ONLY_SQL_TRANSACTION,
-                "cannot assign a transaction id during recovery",
-            ));
-        }
-        let xid = self.storage.assign_xid(self.proc).map_err(storage_error)?;
+        let xid = xid_of(&self.storage, self.proc, &self.slot)?;
         self.xid = Some(xid);
-        self.slot.set_transaction(self.start_us, xid.0);
         Ok(xid)
+    }
+
+    /// T3: the transaction ends with the id that an expression has asked for.
+    #[inline]
+    fn take_asked_xid(&mut self) {
+        if self.xid.is_none() {
+            self.xid = self.slot.transaction_id();
+        }
     }
 
     /// A statement begins: READ COMMITTED takes a new snapshot, the other levels their only one.

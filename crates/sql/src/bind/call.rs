@@ -412,7 +412,6 @@ impl Binder<'_> {
         arguments: Vec<Typed>,
         position: Option<u32>,
     ) -> Result<Typed> {
-        self.needs_xid |= signature.function.asks_for_xid();
         let mut converted = Vec::with_capacity(arguments.len());
         for (argument, wanted) in arguments.into_iter().zip(&signature.arguments) {
             converted.push(self.coerce(argument, *wanted, position)?);

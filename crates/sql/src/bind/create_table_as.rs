@@ -33,7 +33,6 @@ impl Binder<'_> {
         self.failure.take_over(plan.failure);
         self.reads.extend(plan.reads);
         self.accesses.extend(plan.accesses);
-        self.needs_xid |= plan.needs_xid;
         match plan.statement {
             Statement::Rows(RowsStatement::Select(select)) => {
                 self.table_for(into, Arc::unwrap_or_clone(select))

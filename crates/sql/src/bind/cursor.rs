@@ -19,7 +19,6 @@ impl Binder<'_> {
         self.params = plan.param_types.iter().copied().map(Some).collect();
         check_query(declare, &plan)?;
         self.accesses.append(&mut plan.accesses);
-        self.needs_xid |= plan.needs_xid;
         Ok(DeclareCursor {
             name: declare.name.clone(),
             binary: declare.binary,

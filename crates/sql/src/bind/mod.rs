@@ -201,7 +201,6 @@ fn bind_with(binder: &mut Binder<'_>, statement: &ParsedStatement) -> Result<Pla
         reads: std::mem::take(&mut binder.reads),
         failure: std::mem::take(&mut binder.failure).into_error(),
         accesses: std::mem::take(&mut binder.accesses),
-        needs_xid: binder.needs_xid,
     })
 }
 
@@ -286,8 +285,6 @@ struct Binder<'a> {
     reads: Vec<TableRead>,
     /// The uses that it makes of tables.
     accesses: Vec<TableAccess>,
-    /// A call asks for the transaction's id.
-    needs_xid: bool,
     /// The view whose owner is to be allowed what is being bound.
     as_view: Option<u32>,
     /// The common table expressions.
@@ -362,7 +359,6 @@ impl<'a> Binder<'a> {
             reads: Vec::new(),
             failure: Failure::default(),
             accesses: Vec::new(),
-            needs_xid: false,
             as_view: None,
             with: with::WithState::default(),
             depth: 0,

@@ -277,7 +277,6 @@ impl Binder<'_> {
         let mut plan = bind_checked(statement, self.catalog, &self.params, self.check)?;
         self.params = plan.param_types.iter().copied().map(Some).collect();
         self.accesses.append(&mut plan.accesses);
-        self.needs_xid |= plan.needs_xid;
         let changes = options.analyze && !plan.changes.is_empty();
         refuse(
             changes,
@@ -443,7 +442,6 @@ impl Binder<'_> {
                 self.failure.take_over(plan.failure);
                 self.reads.extend(plan.reads);
                 self.accesses.extend(plan.accesses);
-                self.needs_xid |= plan.needs_xid;
                 if let Statement::Definition(_) = plan.statement {
                     return Err(EngineError::not_supported("COPY (SELECT INTO)"));
                 }

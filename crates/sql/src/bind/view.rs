@@ -210,7 +210,6 @@ impl<'a> Binder<'a> {
         self.subqueries = std::mem::take(&mut apart.subqueries);
         self.reads = std::mem::take(&mut apart.reads);
         self.accesses = std::mem::take(&mut apart.accesses);
-        self.needs_xid |= apart.needs_xid;
         self.with.take_back(&mut apart.with);
         (self.copied, self.ticks) = (apart.copied, apart.ticks);
         let binding = *apart.view.take().unwrap_or_default();

@@ -1,6 +1,7 @@
 //! The parts of an expression.
 
 use crate::error::Result;
+use crate::expr::domain::may_be_checked;
 use crate::expr::{Expr, SubqueryForm};
 use crate::value::Value;
 use crate::value::cast::cast_depends_on_settings;
@@ -229,6 +230,8 @@ impl Expr {
             | Expr::NextSerial { .. }
             | Expr::Previous => constant = false,
             Expr::Call { function, .. } if !function.is_immutable() => constant = false,
+            // The CHECK of a domain may ask for what the session has.
+            Expr::Cast { to, .. } if may_be_checked(*to) => constant = false,
             // Names are those of the time when it runs.
             Expr::Cast { from, to, .. } if from.has_names() || to.has_names() => constant = false,
             // The digits of floats are those that the session asks for.

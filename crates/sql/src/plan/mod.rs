@@ -134,8 +134,6 @@ pub struct Plan {
     pub failure: Option<crate::error::EngineError>,
     /// The uses that it makes of tables.
     pub accesses: Vec<TableAccess>,
-    /// True if it asks for its transaction's id, which the transaction then has before it runs.
-    pub needs_xid: bool,
 }
 
 /// A statement of a WITH that changes rows.

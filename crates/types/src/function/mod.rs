@@ -138,11 +138,6 @@ impl Function {
         matches!(self.row.implementation, Implementation::Coalesce)
     }
 
-    /// True if it gives the id of the transaction, which needs one then.
-    pub fn asks_for_xid(self) -> bool {
-        self.row.oid == transaction::TXID_CURRENT
-    }
-
     /// The name by which PostgreSQL has it.
     pub const fn name(self) -> &'static str {
         self.row.name
